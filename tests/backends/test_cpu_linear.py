@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import eshkol as ek
-from eshkol.backends.cpu import fourier, linear
+from eshkol.backends.cpu import fourier, lapack, linear
 from eshkol.errors import TensorError
 from eshkol.ops import TABLE
 from eshkol.ops.row import Host
@@ -75,6 +75,106 @@ def test_factors_give_the_matrix_back(shape, dtype):
     small = (x / np.sqrt(max(n, 1))).astype(dtype)
     wanted = np.linalg.det(small.astype(wide.dtype))
     np.testing.assert_allclose(ek.det(ek.tensor(small)).numpy(), wanted, rtol=10 * far, atol=np.finfo(dtype).tiny)
+
+
+def spectra(dtype):
+    """Matrices around the sizes that rotations serve, and such as are hard for them: one after the other."""
+    for shape in [(1, 1), (2, 2), (5, 7, 7), (3, 10, 10), (11, 11), (2, 3, 17, 17), (33, 33), (9, 4), (4, 9), (40, 23),
+                  (3, 12, 30)]:  # fmt: skip
+        yield drawn(dtype, *shape)
+    for n in (6, 14):
+        turn = np.linalg.qr(drawn(dtype, n, n))[0]
+        for values in (
+            np.zeros(n), np.ones(n), np.repeat([1.0, -2.0], [n // 2, n - n // 2]), 10.0 ** -np.arange(n),
+            np.where(np.arange(n) < 2, 1.0, 0.0), np.full(n, 1e-30), np.full(n, 1e30), 1 + np.arange(n) * 1e-7,
+        ):  # fmt: skip
+            yield ((turn * values) @ adjoint(turn)).astype(dtype)
+        yield np.triu(drawn(dtype, n, n))
+        yield np.eye(n, n + 2, dtype=dtype)
+    yield np.stack([np.zeros((3, 3)), np.ones((3, 3)), np.eye(3)]).astype(dtype)  # of which some are hard
+
+
+def at_right_angles(vectors):
+    near(adjoint(vectors) @ vectors, np.eye(vectors.shape[-1], dtype=vectors.dtype), vectors.shape[-2])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("native", [True, False])
+def test_spectra_and_their_vectors_give_the_matrix_back(dtype, native, monkeypatch):
+    """With LAPACK called by native code, and where there is none to be called."""
+    if not native:
+        monkeypatch.setattr(lapack, "address", lambda *_: None)
+    for x in spectra(dtype):
+        if not native:
+            x = x[None, None, None]  # of a shape that no plan was made for yet
+        given, scale = ek.tensor(x), x.shape[-1] * np.abs(x).max(initial=0)
+        far = 8 * np.finfo(dtype).eps * max(x.shape) * scale
+        u, s, vh = (r.numpy() for r in ek.svd(given))
+        at_right_angles(u)
+        at_right_angles(adjoint(vh))
+        assert (s >= 0).all()
+        assert (np.diff(s, axis=-1) <= 0).all()
+        assert np.abs((u * s[..., None, :]) @ vh - x).max(initial=0) <= far
+        assert np.abs(ek.svdvals(given).numpy() - s).max(initial=0) <= far
+        if native:
+            q, r = (y.numpy() for y in ek.qr(given))
+            at_right_angles(q)
+            np.testing.assert_array_equal(r, np.triu(r))
+            assert np.abs(q @ r - x).max(initial=0) <= far
+        if x.shape[-1] != x.shape[-2]:
+            continue
+        w, v = (r.numpy() for r in ek.eigh(given))
+        at_right_angles(v)
+        assert (np.diff(w, axis=-1) >= 0).all()
+        assert np.abs((v * w[..., None, :]) @ adjoint(v) - (x / 2 + adjoint(x) / 2)).max(initial=0) <= far
+        assert np.abs(ek.eigvalsh(given).numpy() - w).max(initial=0) <= far
+        w, v = (r.numpy() for r in ek.eig(given))
+        assert np.abs(x @ v - v * w[..., None, :]).max(initial=0) <= far
+        total = np.trace(x, axis1=-2, axis2=-1)
+        assert np.abs(ek.eigvals(given).numpy().sum(-1) - total).max(initial=0) <= far * x.shape[-1]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [3, 15])
+def test_what_is_not_finite_has_no_spectrum_but_factors(dtype, n):
+    for number in (np.nan, np.inf):
+        x = np.stack([np.eye(n, dtype=dtype)] * 3)
+        x[1, 0, n - 1] = number
+        for function in (ek.svd, ek.svdvals, ek.eigh, ek.eigvalsh, ek.eig, ek.eigvals, ek.pinv):
+            with pytest.raises(TensorError, match="NaN or infinities"):
+                function(ek.tensor(x))
+        q, r = (y.numpy() for y in ek.qr(ek.tensor(x)))
+        assert not np.isfinite(q[1] @ r[1]).all()
+        np.testing.assert_array_equal(np.abs(q[0]), np.eye(n))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_a_solution_and_its_gradient_share_the_factors(dtype):
+    x, b, c = drawn(dtype, 40, 40) + 12 * np.eye(40, dtype=dtype), drawn(dtype, 40, 3), drawn(dtype, 2, 40, 3)
+
+    @ek.jit
+    def both_ways(x, b, c):
+        return ek.linalg.solve(x, b), ek.linalg.solve(x.T, c)
+
+    found = both_ways(ek.tensor(x), ek.tensor(b), ek.tensor(c))
+    near(found[0].numpy(), np.linalg.solve(x, b), 10)
+    near(found[1].numpy(), np.linalg.solve(x.T, c), 10)
+    for _ in range(2):
+        with pytest.raises(TensorError, match="a matrix is singular"):
+            both_ways(ek.tensor(np.zeros_like(x)), ek.tensor(b), ek.tensor(c))
+    if dtype is np.float64:
+        slope = ek.jit(ek.grad(lambda x: (ek.linalg.solve(x, ek.tensor(b)) * ek.tensor(c[0])).sum()))
+        near(slope(ek.tensor(x)).numpy(), -np.linalg.solve(x.T, c[0]) @ np.linalg.solve(x, b).T, 10)
+
+
+def test_vectors_are_computed_where_they_are_read():
+    x = drawn(np.float64, 12, 12)
+    values = ek.jit(lambda x: (ek.svd(x)[1], ek.eigh(x)[0], ek.eig(x)[0]))(ek.tensor(x))
+    wanted = ek.svdvals(ek.tensor(x)), ek.eigvalsh(ek.tensor(x)), ek.eigvals(ek.tensor(x))
+    for found, alone in zip(values, wanted, strict=True):
+        np.testing.assert_array_equal(found.numpy(), alone.numpy())
+    both = ek.jit(lambda x: (ek.svdvals(x), *ek.svd(x)))(ek.tensor(x))
+    np.testing.assert_array_equal(both[0].numpy(), both[2].numpy())  # the same numbers to the last digit
 
 
 def test_batches_broadcast():

@@ -26,8 +26,11 @@ from eshkol.tensors.functions import FUNCTIONS
 
 OPS = {op.name: op for op in rows() if op.name in FUNCTIONS}
 # Composites whose reference is another function of what is not among the samples: of bools NumPy's are those of logic,
-# of two shapes that broadcast it measures each by itself, and it takes places one after another.
-UNLIKE = {"cosine_similarity", "cosine_embedding_loss", "bucketize", "index_add", "index_select"}
+# of two shapes that broadcast it measures each by itself, and it takes places one after another. A singular matrix has
+# vectors that are not determined, and a condition number that rounding makes.
+UNLIKE = {
+    "cosine_similarity", "cosine_embedding_loss", "bucketize", "index_add", "index_select", "svd", "condition_number",
+}  # fmt: skip
 
 
 def misfits(a: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:

@@ -19,7 +19,7 @@ from build_support import compiler  # noqa: E402
 
 NATIVE = ROOT / compiler.NATIVE
 DRIVERS = Path(__file__).with_name("native")
-STRESS, SORTS, LAUNCHES = (DRIVERS / f"{name}.c" for name in ("stress", "sorts", "launches"))
+STRESS, SORTS, LAUNCHES, MATRICES = (DRIVERS / f"{name}.c" for name in ("stress", "sorts", "launches", "linear"))
 STRICT = (*compiler.FLAGS, "-Werror")
 TESTS = ("deque", "wanted", "loops", "nested", "callers", "pools", "failures")
 
@@ -52,7 +52,8 @@ def test_no_warnings(source, tmp_path):
 
 # written by build_support/unicode_tables.py, as a part of unicode.h; by eshkol.calculus.header
 GENERATED = {"unicode_data.h", "derivative_rules.h"}
-CHOSEN = {"kinds.h", "products.h", "factors.h"}  # included several times, by files that define what they are made for
+# included several times, by files that define what they are made for
+CHOSEN = {"kinds.h", "products.h", "factors.h", "jacobi.h", "spectra.h", "qr.h"}
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_headers_stand_alone(header, tmp_path):
     compile_c(*STRICT, "-Wno-unused-function", "-I", folder, "-fsyntax-only", tmp_path / "user.c")
 
 
-C_FILES = [*NATIVE.rglob("*.[ch]"), STRESS, SORTS, LAUNCHES]
+C_FILES = [*NATIVE.rglob("*.[ch]"), STRESS, SORTS, LAUNCHES, MATRICES]
 
 
 @of_each("path", sorted(path for path in C_FILES if path.name not in GENERATED))
@@ -109,13 +110,19 @@ def test_stress(sanitizers, tests, define, tmp_path):
 
 @pytest.mark.parametrize(
     ("driver", "sources"),
-    [(SORTS, ["sorting.c"]), (LAUNCHES, ["launches.c", "graphs.c"])],
-    ids=["sorts", "launches"],
+    [
+        (SORTS, ["sorting.c"]),
+        (LAUNCHES, ["launches.c", "graphs.c"]),
+        (MATRICES, ["scheduler.c", *(f"linear/{path.name}" for path in (NATIVE / "linear").glob("*.c"))]),
+    ],
+    ids=["sorts", "launches", "linear"],
 )
 def test_at_random_under_sanitizers(driver, sources, tmp_path):
     flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
     if not compiles(tmp_path, *flags):
         pytest.skip("no address sanitizer")
-    compile_c(*STRICT, *flags, "-I", NATIVE, driver, *(NATIVE / name for name in sources), "-o", tmp_path / "tried")
+    quickly = ["-O0"] if driver is MATRICES else []  # templates, which take a minute to optimize
+    files = [driver, *(NATIVE / name for name in sources)]
+    compile_c(*STRICT, *quickly, *flags, "-I", NATIVE, *files, "-o", tmp_path / "tried", "-lm")
     done = subprocess.run([tmp_path / "tried"], capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stdout) == (0, f"{driver.stem}: right\n"), done.stdout + done.stderr

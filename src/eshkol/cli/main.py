@@ -237,6 +237,7 @@ def examine() -> dict[str, Any]:
         "python": {"version": platform.python_version(), "implementation": platform.python_implementation()},
         "platform": platform.platform(),
         "numpy": metadata.version("numpy"),
+        "lapack": _examine_lapack(),
         "llvm": versions(),
         "cpu": _examine_cpu(),
         "simd": _examine_simd(),
@@ -245,6 +246,13 @@ def examine() -> dict[str, Any]:
         "cache": _examine_cache(),
         "prepared": examine_prepared(),
     }
+
+
+def _examine_lapack() -> str | None:
+    """Whose LAPACK native code calls; None where it has none, and NumPy is asked through Python."""
+    from eshkol.backends.cpu import lapack
+
+    return lapack.SOURCE if lapack.address("syevd", "float64") is not None else None
 
 
 def _examine_cpu() -> dict[str, Any]:
@@ -353,6 +361,7 @@ def _doctor_table(report: dict[str, Any]) -> Table:
     table.add_row("Python", Text(f"{python['version']} ({python['implementation']})"))
     table.add_row("platform", Text(report["platform"]))
     table.add_row("NumPy", report["numpy"])
+    table.add_row("LAPACK", report["lapack"] or "NumPy's, through Python: SciPy offers none to native code")
     table.add_row(
         "LLVM", f"{llvm['llvm']}, llvmlite {llvm['llvmlite']}" if llvm else "llvmlite is not installed or does not load"
     )

@@ -1,4 +1,4 @@
-"""Decompositions of matrices by LAPACK on the host, with derivatives, and what singular values and eigenvalues give.
+"""Decompositions of matrices, with derivatives, and what singular values and eigenvalues give.
 
 Vectors are fixed up to a sign, or a phase, which is chosen so that results are the same everywhere and vary smoothly:
 the first component of a vector whose modulus is at least half of the greatest is real and positive. The primitives
@@ -41,7 +41,7 @@ from eshkol.ops.matrices import (
 )
 from eshkol.ops.movement import permute, reshape
 from eshkol.ops.reductions import max_, min_, norm, sum_
-from eshkol.ops.row import HOST, NATIVE, Aval, Draw, HasAval, Jvp, Value, composite, primitive, sample
+from eshkol.ops.row import NATIVE, Aval, Draw, HasAval, Jvp, Value, composite, primitive, sample
 
 # --- Cholesky -------------------------------------------------------------------------------------
 
@@ -104,7 +104,8 @@ def _jvp_qr(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
 
 @primitive(
     gives="tuple[Tensor, Tensor]",
-    group=GROUP, dtypes=KINDS, infer=_infer_qr, reference=lambda a, x: tuple(np.linalg.qr(x)), lower=HOST, method=False,
+    group=GROUP, dtypes=KINDS, infer=_infer_qr, reference=lambda a, x: tuple(np.linalg.qr(x)), lower=NATIVE,
+    method=False,
     derivative=Jvp(_jvp_qr), batch=batch_alone("tall_qr"), tolerance=4.0,
     samples=both(
         lambda kind: sample(conditioned(3, 2, kind=kind)), lambda kind: sample(conditioned(2, 2, 2, kind=kind))
@@ -260,13 +261,37 @@ _spread_samples = both(
 @primitive(
     gives="tuple[Tensor, Tensor, Tensor, Tensor]",
     at_once=True,
-    group=GROUP, dtypes=KINDS, infer=_infer_svd, reference=_svd, lower=HOST, method=False, derivative=Jvp(_jvp_svd),
+    group=GROUP, dtypes=KINDS, infer=_infer_svd, reference=_svd, lower=NATIVE, method=False, derivative=Jvp(_jvp_svd),
     batch=batch_alone("svd_with_pivots"), tolerance=8.0,
     samples=(*_spread_samples, sample(_spread(2, 2), full_matrices=True)),
 )  # fmt: skip
 def svd_with_pivots(x: Value, full_matrices: bool = False) -> Whole:
     """`svd`, and for each singular value the component of the vector in U that is real and positive."""
     return Whole(bool(full_matrices))
+
+
+def _infer_singular(a: None, x: HasAval) -> Aval:
+    batch, rows, columns = matrices(x)
+    return Aval((*batch, min(rows, columns)), lapack(x.dtype).real)
+
+
+def _singular(a: None, x: Any) -> Any:
+    with spectrum(x):
+        return np.linalg.svd(x, compute_uv=False)
+
+
+def _jvp_singular(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
+    u, _, vh, _ = svd_with_pivots(inputs[0])
+    return real(sum_(conj(u) * matmul(tangents[0], adjoint(vh)), -2))
+
+
+@primitive(
+    at_once=True,
+    group=GROUP, dtypes=KINDS, infer=_infer_singular, reference=_singular, lower=NATIVE,
+    derivative=Jvp(_jvp_singular), batch=batch_alone("svdvals"), tolerance=8.0, samples=_spread_samples,
+)  # fmt: skip
+def svdvals(x: Value) -> None:
+    """The singular values, falling."""
 
 
 def _svd_reference(x: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any:
@@ -289,17 +314,7 @@ def svd(x: Value, full_matrices: bool = False, compute_uv: bool = True) -> Any:
 
     The first component of at least half the greatest modulus in each vector of U is real and positive.
     """
-    found = svd_with_pivots(x, bool(full_matrices) and bool(compute_uv))
-    return found[:3] if compute_uv else found[1]
-
-
-@composite(
-    group=GROUP, reference=lambda x: np.linalg.svd(x, compute_uv=False), dtypes=KINDS, tolerance=8.0,
-    samples=_spread_samples,
-)  # fmt: skip
-def svdvals(x: Value) -> Any:
-    """The singular values, falling."""
-    return svd_with_pivots(x)[1]
+    return svd_with_pivots(x, bool(full_matrices))[:3] if compute_uv else svdvals(x)
 
 
 # --- eigenvalues ----------------------------------------------------------------------------------
@@ -334,8 +349,8 @@ _definite_samples = both(
 @primitive(
     gives="tuple[Tensor, Tensor, Tensor]",
     at_once=True,
-    group=GROUP, dtypes=KINDS, infer=_infer_eigh, reference=_eigh, lower=HOST, method=False, derivative=Jvp(_jvp_eigh),
-    batch=batch_alone("eigh_with_pivots"), tolerance=8.0, samples=_definite_samples,
+    group=GROUP, dtypes=KINDS, infer=_infer_eigh, reference=_eigh, lower=NATIVE, method=False,
+    derivative=Jvp(_jvp_eigh), batch=batch_alone("eigh_with_pivots"), tolerance=8.0, samples=_definite_samples,
 )  # fmt: skip
 def eigh_with_pivots(x: Value) -> None:
     """`eigh`, and for each eigenvalue the component of its vector that is real and positive."""
@@ -354,13 +369,28 @@ def eigh(x: Value) -> Any:
     return eigh_with_pivots(x)[:2]
 
 
-@composite(
-    group=GROUP, reference=lambda x: np.linalg.eigvalsh(_hermitian(x)), dtypes=KINDS, tolerance=8.0,
-    samples=_definite_samples,
+def _infer_hermitian(a: None, x: HasAval) -> Aval:
+    batch, n = square(x)
+    return Aval((*batch, n), x.dtype.real)
+
+
+def _eigvalsh(a: None, x: Any) -> Any:
+    with spectrum(x):
+        return np.linalg.eigvalsh(_hermitian(x))
+
+
+def _jvp_hermitian(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
+    _, v, _ = eigh_with_pivots(inputs[0])
+    return real(sum_(conj(v) * matmul(hermitian(tangents[0]), v), -2))
+
+
+@primitive(
+    at_once=True,
+    group=GROUP, dtypes=KINDS, infer=_infer_hermitian, reference=_eigvalsh, lower=NATIVE,
+    derivative=Jvp(_jvp_hermitian), batch=batch_alone("eigvalsh"), tolerance=8.0, samples=_definite_samples,
 )  # fmt: skip
-def eigvalsh(x: Value) -> Any:
+def eigvalsh(x: Value) -> None:
     """The eigenvalues of a Hermitian matrix, rising; x is read as (x + xᴴ)/2."""
-    return eigh_with_pivots(x)[0]
 
 
 def _infer_eig(a: None, x: HasAval) -> tuple[Aval, ...]:
@@ -393,7 +423,7 @@ _general_samples = both(
 @primitive(
     gives="tuple[Tensor, Tensor, Tensor]",
     at_once=True,
-    group=GROUP, dtypes=KINDS, infer=_infer_eig, reference=_eig, lower=HOST, method=False, derivative=Jvp(_jvp_eig),
+    group=GROUP, dtypes=KINDS, infer=_infer_eig, reference=_eig, lower=NATIVE, method=False, derivative=Jvp(_jvp_eig),
     batch=batch_alone("eig_with_pivots"), tolerance=8.0, samples=_general_samples,
 )  # fmt: skip
 def eig_with_pivots(x: Value) -> None:
@@ -413,13 +443,28 @@ def eig(x: Value) -> Any:
     return eig_with_pivots(x)[:2]
 
 
-@composite(
-    group=GROUP, reference=lambda x: np.linalg.eigvals(x).astype(np.result_type(x, np.complex64)), dtypes=KINDS,
-    tolerance=8.0, samples=_general_samples,
+def _infer_general(a: None, x: HasAval) -> Aval:
+    batch, n = square(x)
+    return Aval((*batch, n), x.dtype.complex)
+
+
+def _eigvals(a: None, x: Any) -> Any:
+    with spectrum(x):
+        return np.linalg.eigvals(x).astype(np.result_type(x, np.complex64))
+
+
+def _jvp_general(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
+    _, v, _ = eig_with_pivots(inputs[0])
+    return diagonal_of(matrix_solve(v, matmul(cast(tangents[0], v.dtype), v)))
+
+
+@primitive(
+    at_once=True,
+    group=GROUP, dtypes=KINDS, infer=_infer_general, reference=_eigvals, lower=NATIVE,
+    derivative=Jvp(_jvp_general), batch=batch_alone("eigvals"), tolerance=8.0, samples=_general_samples,
 )  # fmt: skip
-def eigvals(x: Value) -> Any:
+def eigvals(x: Value) -> None:
     """The eigenvalues of square matrices, in LAPACK's order; always complex."""
-    return eig_with_pivots(x)[0]
 
 
 # --- norms and ranks ------------------------------------------------------------------------------

@@ -16,8 +16,7 @@ from eshkol.errors import ShapeError, TensorError
 from eshkol.ops import shapes
 from eshkol.ops.contraction import matmul, tensor, turned
 from eshkol.ops.creation import full
-from eshkol.ops.dtypes import promote
-from eshkol.ops.elementwise import cast, imag, real
+from eshkol.ops.elementwise import cast, conj, equal, imag, real, where
 from eshkol.ops.joining import along, concatenate
 from eshkol.ops.matrices import (
     GROUP,
@@ -28,9 +27,9 @@ from eshkol.ops.matrices import (
     both,
     conditioned,
     identity,
-    lapack,
     lower_of,
     matrices,
+    places,
     refusing,
     same_square,
     spectrum,
@@ -39,8 +38,9 @@ from eshkol.ops.matrices import (
     upper_of,
 )
 from eshkol.ops.movement import expand, reshape
+from eshkol.ops.products import prod
 from eshkol.ops.reductions import sum_
-from eshkol.ops.row import HOST, NATIVE, Aval, Draw, HasAval, Jvp, Value, composite, primitive, sample
+from eshkol.ops.row import HOST, NATIVE, TABLE, Aval, Draw, HasAval, Jvp, Parts, Value, composite, primitive, sample
 
 # --- systems of equations -------------------------------------------------------------------------
 
@@ -84,7 +84,7 @@ def matrix_solve(x: Value, b: Value) -> None:
     """The matrix that x must be multiplied with to give the matrix b; `solve` takes vectors too."""
 
 
-def _with_columns(x: Any, b: Any, solver: Callable[[Any], Any]) -> Any:
+def with_columns(x: Any, b: Any, solver: Callable[[Any], Any]) -> Any:
     """What a solver of matrices gives for the user's right side: a vector is a matrix of one column."""
     b = tensor(b, x)
     if b.ndim == 1:
@@ -104,7 +104,7 @@ def _with_columns(x: Any, b: Any, solver: Callable[[Any], Any]) -> Any:
 )  # fmt: skip
 def solve(x: Value, b: Value) -> Any:
     """What x must be multiplied with to give b: a vector if b has one axis, else matrices; batches broadcast."""
-    return _with_columns(x, b, lambda columns: matrix_solve(x, columns))
+    return with_columns(x, b, lambda columns: matrix_solve(x, columns))
 
 
 class Triangle(NamedTuple):
@@ -182,7 +182,7 @@ def triangular_solve(
     x: Value, b: Value, lower: bool = True, transpose: bool = False, unit_diagonal: bool = False
 ) -> Any:
     """`solve` with one triangle of x, transposed (not conjugated) if asked; its diagonal may be taken for ones."""
-    return _with_columns(x, b, lambda columns: triangular_matrix_solve(x, columns, lower, transpose, unit_diagonal))
+    return with_columns(x, b, lambda columns: triangular_matrix_solve(x, columns, lower, transpose, unit_diagonal))
 
 
 @composite(
@@ -202,7 +202,7 @@ def cholesky_solve(b: Value, factor: Value, upper: bool = False) -> Any:
         lower = adjoint(factor) if upper else factor
         return triangular_matrix_solve(adjoint(lower), triangular_matrix_solve(lower, columns), lower=False)
 
-    return _with_columns(factor, b, solver)
+    return with_columns(factor, b, solver)
 
 
 @composite(
@@ -253,6 +253,15 @@ def _cofactor(a: None, x: Any) -> Any:
     return (np.conj(u) * others[..., None, :]) @ np.conj(vh) * scale[..., None, None]
 
 
+def _by_values(a: None, x: Any) -> Any:
+    """The same of what is computed."""
+    u, s, vh, _ = TABLE["svd_with_pivots"](x)
+    n = x.shape[-1]
+    others = prod(where(equal(*places(x)), 1, reshape(s, (*s.shape[:-1], 1, n))), -1)
+    scale = reshape(det(u) * det(vh), (*s.shape[:-1], 1, 1))
+    return matmul(conj(u) * cast(reshape(others, (*s.shape[:-1], 1, n)), x.dtype), conj(vh)) * scale
+
+
 def _jvp_cofactor(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
     (x,), (dx,) = inputs, tangents
     change = sum_(r * dx, (-2, -1), keepdims=True)
@@ -260,7 +269,8 @@ def _jvp_cofactor(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
 
 
 @primitive(
-    group=GROUP, dtypes=KINDS, infer=same_square, reference=_cofactor, lower=HOST, derivative=Jvp(_jvp_cofactor),
+    group=GROUP, dtypes=KINDS, infer=same_square, reference=_cofactor, lower=Parts(_by_values),
+    derivative=Jvp(_jvp_cofactor),
     batch=batch_alone("cofactor"), samples=_square_samples, tolerance=4.0,
 )  # fmt: skip
 def cofactor(x: Value) -> None:
@@ -287,81 +297,6 @@ def _jvp_slogdet(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
 )  # fmt: skip
 def slogdet(x: Value) -> None:
     """The sign (of complex numbers, the phase) of the determinant and the logarithm of its modulus: 0 and -∞ for 0."""
-
-
-# --- generalized inverses -------------------------------------------------------------------------
-
-
-class Cutoff(NamedTuple):
-    rtol: float | None
-
-
-def _infer_pinv(a: Cutoff, x: HasAval) -> Aval:
-    batch, rows, columns = matrices(x)
-    return Aval((*batch, columns, rows), lapack(x.dtype))
-
-
-def _pinv(a: Cutoff, x: Any) -> Any:
-    rtol = a.rtol if a.rtol is not None else max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
-    with spectrum(x):
-        return np.linalg.pinv(x, rcond=rtol)
-
-
-def _jvp_pinv(a: Cutoff, r: Any, inputs: Any, tangents: Any) -> Any:
-    """Of Golub and Pereyra, for a rank that stays."""
-    (x,), (dx,) = inputs, tangents
-    dh, rh = adjoint(dx), adjoint(r)
-    tangent = -matmul(matmul(r, dx), r)
-    if x.shape[-2] > 0 and x.shape[-1] > 0:
-        left = matmul(matmul(r, rh), dh)
-        right = matmul(dh, matmul(rh, r))
-        tangent = tangent + (left - matmul(matmul(left, x), r)) + (right - matmul(r, matmul(x, right)))
-    return tangent
-
-
-_any_samples = both(
-    lambda kind: sample(conditioned(3, 2, kind=kind)), lambda kind: sample(conditioned(2, 3, kind=kind)),
-    lambda kind: sample(conditioned(2, 2, 2, kind=kind)),
-)  # fmt: skip
-
-
-@primitive(
-    group=GROUP, at_once=True, dtypes=KINDS, infer=_infer_pinv, reference=_pinv, lower=HOST, derivative=Jvp(_jvp_pinv),
-    batch=batch_alone("pinv"), tolerance=4.0, samples=(*_any_samples, sample(conditioned(3, 2), rtol=0.01)),
-)  # fmt: skip
-def pinv(x: Value, rtol: float | None = None) -> Cutoff:
-    """The pseudo-inverse, where singular values up to rtol times the greatest count as 0; derivatives keep the rank.
-
-    By default rtol is the greater extent of the matrix times the epsilon of its dtype.
-    """
-    if rtol is not None and not 0 <= rtol < 1:
-        raise TensorError(f"rtol={rtol} is not between 0 and 1")
-    return Cutoff(None if rtol is None else float(rtol))
-
-
-def _lstsq(x: Any, b: Any, rtol: float | None = None) -> Any:
-    if x.ndim == 2:
-        return np.linalg.lstsq(x, b, rcond=rtol)[0]
-    return np.stack([np.linalg.lstsq(one, other, rcond=rtol)[0] for one, other in zip(x, b, strict=True)])
-
-
-@composite(
-    group=GROUP, reference=_lstsq, dtypes=KINDS, scheme=("lstsq",), tolerance=16.0,
-    samples=both(
-        lambda kind: sample(conditioned(4, 2, kind=kind), Draw((4, 2), kind=kind)),
-        lambda kind: sample(conditioned(2, 3, kind=kind), Draw((2,), kind=kind)),
-        lambda kind: sample(conditioned(2, 3, 2, kind=kind), Draw((2, 3, 1), kind=kind)),
-    ),
-)  # fmt: skip
-def lstsq(x: Value, b: Value, rtol: float | None = None) -> Any:
-    """The shortest solution that brings x · solution nearest to b in the sense of least squares; rtol as in `pinv`."""
-    b = tensor(b, x)
-    common = promote(x.dtype, b.dtype)
-    if common is not x.dtype:  # the digits of b count; what is 0 in x is known by the digits of x alone
-        _, rows, columns = matrices(x)
-        rtol = max(rows, columns) * lapack(x.dtype).epsilon if rtol is None else rtol
-        x = cast(x, common)
-    return _with_columns(x, b, lambda columns: matmul(pinv(x, rtol), columns))
 
 
 # --- functions of matrices ------------------------------------------------------------------------

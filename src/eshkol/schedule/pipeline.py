@@ -3,6 +3,7 @@
     simplify   fewer and cheaper nodes                     rewrite/simplify.py
     arrange    products in better order and pieces         rewrite/arrange.py
     orders     sorts as far as they are read               rewrite/orders.py
+    factors    factors once, vectors if they are read      rewrite/factors.py
     windows    greatest elements of windows, by value      rewrite/windows.py
     patterns   nodes that array instructions do at once    rewrite/patterns.py
     pairs      complex numbers as floats, by transforms    rewrite/pairs.py
@@ -45,6 +46,7 @@ from eshkol.schedule.plan.verify import verify_arena, verify_plan
 from eshkol.schedule.rewrite.arrange import arrange
 from eshkol.schedule.rewrite.decompose import decompose
 from eshkol.schedule.rewrite.eliminations import eliminate
+from eshkol.schedule.rewrite.factors import share_factors
 from eshkol.schedule.rewrite.orders import cut_sorts
 from eshkol.schedule.rewrite.pairs import as_pairs
 from eshkol.schedule.rewrite.patterns import recognize
@@ -66,6 +68,7 @@ PASSES: list[tuple[str, GraphPass]] = [
     ("simplify", lambda results, target: simplify(results)),
     ("arrange", arrange),
     ("orders", cut_sorts),
+    ("factors", share_factors),
     ("windows", greatest_of_windows),
     ("patterns", recognize),
     ("pairs", as_pairs),

@@ -69,6 +69,7 @@ DUMPS = {
     "simplify": "graphs of fewer and cheaper nodes",
     "arrange": "graphs with products in better order, and in pieces",
     "orders": "graphs with sorts as far as they are read",
+    "factors": "graphs with factors that are computed once",
     "windows": "graphs with the greatest elements of windows, where their places are not asked for",
     "patterns": "graphs with nodes that array instructions do at once",
     "pairs": "graphs with complex numbers as pairs of floats, where a Fourier transform is computed",

@@ -10,35 +10,60 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
+from functools import cache
 from math import prod
 from typing import Any
 
 from eshkol.atlas.sequence import NativeCode
+from eshkol.backends.cpu import lapack
 from eshkol.errors import AllocationFailed, EshkolError, TensorError
+from eshkol.runtime.library import native
 from eshkol.runtime.scheduler import default_scheduler
 
-FINE = (1 << 64) - 1  # these stand in linear.h, and so do the order of the dtypes and that of the record's words
+FINE = (1 << 64) - 1  # as in linear.h
 NO_MEMORY = FINE - 1
-DTYPES = {"float32": 0, "float64": 1, "complex64": 2, "complex128": 3}
-OUTS, INS = (2, 3, 4), (5, 6)
-LOWER, TRANSPOSE, UNIT, UPPER = 1, 2, 4, 1
 ENOUGH = 1 << 15  # multiplications that are worth a turn of a loop
+LARGEST = 1 << 14  # rows and columns of what LAPACK is given: it counts in 4 bytes what it needs to work in
+
+SINGULAR = "a matrix is singular: its system has no one solution", "lstsq gives the nearest solution"
+NOT_FINITE = "a matrix holds NaN or infinities", "find where they come from with check_nan"  # as the references say
+NOT_FOUND = "singular values or eigenvalues were not found", "scale the matrix"
 
 Told = Callable[[int], tuple[str, str]]  # what a fault means, and what to do about it
 Make = Callable[[Any, Sequence[Any], Sequence[Any]], NativeCode | None]
 
 
+class _Fact(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("value", ctypes.c_int64)]
+
+
+@cache
+def facts() -> dict[str, int]:
+    """What linear.h says: at which word of a record something stands, which numbers dtypes and flags have."""
+    first = _Fact.in_dll(native(), "eshkol_linear_facts")
+    found, at = {}, ctypes.addressof(first)
+    while (fact := _Fact.from_address(at)).name is not None:
+        found[fact.name.decode()] = fact.value
+        at += ctypes.sizeof(_Fact)
+    return found
+
+
 def _code(
     name: str, inputs: Sequence[Any], outs: int, batch: tuple[int, ...], size: tuple[int, int], work: int,
-    told: Told | None = None, flags: int = 0,
+    told: Told | None = None, flags: int = 0, lapack: int = 0,
 ) -> NativeCode | None:  # fmt: skip
     """The code of a function over the matrices of a batch, each of a size and so much work."""
-    dtype = DTYPES.get(inputs[0].dtype.name)
+    known = facts()
+    dtype = known.get(inputs[0].dtype.name)
     if dtype is None:
         return None
-    pool = default_scheduler().cell
-    words = [FINE, 0, 0, 0, 0, 0, 0, ctypes.addressof(pool), dtype, *size, flags, len(batch)]
-    strides = [_strides(x.shape[:-2], len(batch)) for x in inputs]
+    words = [0] * known["batch"]
+    words[0] = FINE
+    values = {"lapack": lapack, "pool": ctypes.addressof(default_scheduler().cell), "dtype": dtype, "rows": size[0],
+              "columns": size[1], "flags": flags, "rank": len(batch)}  # fmt: skip
+    for word, value in values.items():
+        words[known[word]] = value
+    strides = [_strides(x.shape[:-2], len(batch)) for x in inputs[:2]]  # a third is laid out as the first
     for axis, extent in enumerate(batch):
         words += [extent, *(s[axis] for s in strides), *(0 for _ in range(2 - len(strides)))]
 
@@ -50,7 +75,7 @@ def _code(
 
     return NativeCode(
         f"eshkol_linear_{name}", prod(batch), max(1, ENOUGH // max(work, 1)), struct.pack(f"{len(words)}Q", *words),
-        OUTS[:outs], INS[: len(inputs)], fault,
+        tuple(range(known["out"], known["out"] + outs)), tuple(range(known["in"], known["in"] + len(inputs))), fault,
     )  # fmt: skip
 
 
@@ -65,10 +90,14 @@ def _strides(batch: Sequence[int], rank: int) -> list[int]:
 
 def _solve(a: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode | None:
     *batch, n, columns = outs[0].shape
-    return _code(
-        "solve", inputs, 1, tuple(batch), (n, columns), n * n * (n + 3 * columns) // 3,
-        lambda _: ("a matrix is singular: its system has no one solution", "lstsq gives the nearest solution"),
-    )  # fmt: skip
+    work = n * n * (n + 3 * columns) // 3
+    return _code("solve", inputs, 1, tuple(batch), (n, columns), work, lambda _: SINGULAR)
+
+
+def _factored_solve(a: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode | None:
+    *batch, n, columns = outs[0].shape
+    flags = facts()["turned"] * a.transpose
+    return _code("factored", inputs, 1, tuple(batch), (n, columns), n * n * columns, lambda _: SINGULAR, flags)
 
 
 def _triangle(a: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode | None:
@@ -79,7 +108,7 @@ def _triangle(a: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode 
             f"a triangular matrix is singular: element {code % n} of its diagonal is 0",
             "lstsq gives the nearest solution",
         ),
-        LOWER * a.lower | TRANSPOSE * a.transpose | UNIT * a.unit_diagonal,
+        sum(facts()[flag] * bool(on) for flag, on in zip(("lower", "transpose", "unit"), a, strict=True)),
     )  # fmt: skip
 
 
@@ -88,7 +117,7 @@ def _cholesky(a: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode 
     return _code(
         "cholesky", inputs, 1, tuple(batch), (n, n), n**3 // 6,
         lambda _: ("a matrix is not positive definite", "add a small multiple of the identity, or use eigh"),
-        UPPER * a.upper,
+        facts()["upper"] * a.upper,
     )  # fmt: skip
 
 
@@ -104,7 +133,33 @@ def _factored(name: str, results: int) -> Make:
     return make
 
 
+def _spectrum(name: str, routine: str, alone: bool = False) -> Make:
+    """Eigenvalues or singular values, by a function of LAPACK; with their vectors unless they are wanted alone."""
+
+    def make(a: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode | None:
+        *batch, rows, columns = inputs[0].shape
+        whole = bool(getattr(a, "full_matrices", False)) and not alone
+        if inputs[0].dtype.name not in lapack.LETTERS or not rows * columns > 0 or max(rows, columns) > LARGEST:
+            return None
+        found = lapack.address(routine, inputs[0].dtype.name)
+        if found is None:
+            return None
+        flags = facts()["alone"] * alone | facts()["whole"] * whole
+        work = 10 * rows * columns * min(rows, columns)
+        return _code(name, inputs, len(outs), tuple(batch), (rows, columns), work, _no_spectrum, flags, found)
+
+    return make
+
+
+def _no_spectrum(code: int) -> tuple[str, str]:
+    return NOT_FOUND if code % 2 else NOT_FINITE
+
+
 CODES: dict[str, Make] = {
     "matrix_solve": _solve, "triangular_matrix_solve": _triangle, "cholesky": _cholesky, "det": _factored("det", 1),
     "slogdet": _factored("slogdet", 2), "lu_rows": _factored("lu", 3),
+    "factored_solve": _factored_solve, "tall_qr": _factored("qr", 2),
+    "eigh_with_pivots": _spectrum("eigh", "syevd"), "eigvalsh": _spectrum("eigh", "syevd", alone=True),
+    "svd_with_pivots": _spectrum("svd", "gesdd"), "svdvals": _spectrum("svd", "gesdd", alone=True),
+    "eig_with_pivots": _spectrum("eig", "geev"), "eigvals": _spectrum("eig", "geev", alone=True),
 }  # fmt: skip

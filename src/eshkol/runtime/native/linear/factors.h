@@ -40,12 +40,22 @@ static void NAMED(swap)(NAMED(Factors) *f, int64_t one, int64_t other)
     f->swaps++;
 }
 
+/* What numbers are multiplied with to be divided by one; 0 where they must be divided one by one. */
+static inline T NAMED(inverse)(T divisor)
+{
+    const R size = NAMED(size)(divisor);
+    const R least = sizeof(R) == 4 ? (R)1e-37 : (R)1e-307, most = sizeof(R) == 4 ? (R)1e37 : (R)1e307;
+    return size > least && size < most ? NAMED(over)(NAMED(of)(1), divisor) : NAMED(of)(0);
+}
+
 /* Columns first … first + width - 1, from the diagonal down, one after the other. */
 static void NAMED(eliminate)(NAMED(Factors) *f, int64_t first, int64_t width)
 {
     const int64_t end = first + width;
+    int64_t known = -1; /* the pivot of the next column, where it was met on the way */
     for (int64_t at = first; at < end; at++) {
-        const int64_t with = NAMED(pivot)(f, at);
+        const int64_t with = known < 0 ? NAMED(pivot)(f, at) : known;
+        known = -1;
         if (f->pivots != NULL)
             f->pivots[at] = (int32_t)(with + 1);
         if (with != at)
@@ -56,23 +66,35 @@ static void NAMED(eliminate)(NAMED(Factors) *f, int64_t first, int64_t width)
             f->singular = 1;
             continue;
         }
+        const T inverse = NAMED(inverse)(divisor);
+        const int by = NAMED(size)(inverse) != 0;
         if (width == LEAF) { /* so many at once */
             T others[LEAF];
             for (int64_t j = 0; j < LEAF; j++)
                 others[j] = first + j > at ? row[first + j] : NAMED(of)(0);
+            R best = -1;
+            const int64_t next = at + 1 - first;
             for (int64_t i = at + 1; i < f->rows; i++) {
-                T *under = f->at + i * f->columns;
-                const T factor = under[at] = NAMED(over)(under[at], divisor);
-                under += first;
+                T *under = f->at + i * f->columns + first;
+                const T above = under[at - first];
+                const T factor = by ? NAMED(times)(above, inverse) : NAMED(over)(above, divisor);
                 UNROLL
                 for (int64_t j = 0; j < LEAF; j++)
                     under[j] = NAMED(less)(under[j], factor, others[j]);
+                under[at - first] = factor; /* last: what was just written could not be read together with the others */
+                if (next < LEAF) {
+                    const R size = NAMED(size)(under[next]);
+                    if (!(size <= best)) {
+                        known = best == best ? i : known;
+                        best = best == best ? size : best;
+                    }
+                }
             }
             continue;
         }
         for (int64_t i = at + 1; i < f->rows; i++) {
             T *under = f->at + i * f->columns;
-            const T factor = under[at] = NAMED(over)(under[at], divisor);
+            const T factor = under[at] = by ? NAMED(times)(under[at], inverse) : NAMED(over)(under[at], divisor);
             for (int64_t j = at + 1; j < end; j++)
                 under[j] = NAMED(less)(under[j], factor, row[j]);
         }
@@ -164,6 +186,38 @@ static void NAMED(solve)(void *context, int64_t begin, int64_t end)
     free(order);
 }
 
+static void NAMED(factored)(void *context, int64_t begin, int64_t end)
+{
+    EshkolLinear *linear = context;
+    const int64_t n = linear->rows, columns = linear->columns;
+    const int turned = (linear->flags & ESHKOL_FACTORED_TRANSPOSE) != 0;
+    NAMED(Work) work;
+    T *kept = NAMED(prepared)(linear, &work, turned ? n * columns : 0, 0);
+    if (kept == NULL)
+        return;
+    for (int64_t number = begin; number < end; number++) {
+        const T *factors = NAMED(operand)(linear, 0, number, n * n), *b = NAMED(operand)(linear, 1, number, n * columns);
+        const int64_t *order = (const int64_t *)linear->in[2] + eshkol_linear_place(linear, 0, number) * n;
+        T *out = (T *)linear->out[0] + number * n * columns, *found = turned ? kept : out;
+        int64_t whole = 0;
+        while (whole < n && NAMED(size)(factors[whole * (n + 1)]) != 0)
+            whole++;
+        if (whole < n) {
+            eshkol_linear_fault(linear, (uint64_t)number);
+            continue;
+        }
+        for (int64_t i = 0; i < n; i++)
+            memcpy(found + i * columns, b + (turned ? i : order[i]) * columns, (size_t)columns * sizeof(T));
+        const int64_t row = turned ? 1 : n, column = turned ? n : 1;
+        const NAMED(Triangle) lower = {factors, row, column, !turned, 1}, upper = {factors, row, column, turned, 0};
+        NAMED(under)(&work, n, turned ? upper : lower, found, columns, columns);
+        NAMED(under)(&work, n, turned ? lower : upper, found, columns, columns);
+        for (int64_t i = 0; i < n && turned; i++)
+            memcpy(out + order[i] * columns, found + i * columns, (size_t)columns * sizeof(T));
+    }
+    free(kept);
+}
+
 static void NAMED(triangle)(void *context, int64_t begin, int64_t end)
 {
     EshkolLinear *linear = context;
@@ -195,7 +249,7 @@ static void NAMED(triangle)(void *context, int64_t begin, int64_t end)
 /* The lower triangle of c -= a · its adjoint; more than that is written. */
 static void NAMED(square_less)(const NAMED(Work) *work, int64_t n, int64_t depth, const T *a, T *c, int64_t stride)
 {
-    const int64_t half = n <= 64 ? n : n / 2;
+    const int64_t half = n <= 32 ? n : (n / 2 + LEAF - 1) / LEAF * LEAF;
     if (half < n) {
         NAMED(square_less)(work, half, depth, a, c, stride);
         NAMED(square_less)(work, n - half, depth, a + half * stride, c + half * (stride + 1), stride);

@@ -1,8 +1,9 @@
-/* products.h and factors.h for each dtype, for one kind of processor: KERNELS is their table, TARGET what the processor
+/* products.h, factors.h, jacobi.h, spectra.h and qr.h for each dtype, for one kind of processor: KERNELS is their table, TARGET what the processor
    has (as GCC and Clang name it), VECTOR the bytes of its registers; a product is made of tiles of STRIP rows and
    VECTORS registers. Included once by each file that chooses these. */
 #include "linear.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,9 @@
 #define UNROLL
 #else
 #pragma GCC push_options
-#pragma GCC optimize("O3", "fp-contract=fast")
+#ifdef __OPTIMIZE__ /* not for who looks for faults */
+#pragma GCC optimize("O3", "fp-contract=fast", "no-math-errno")
+#endif
 #define CHOOSE(NAMES) PRAGMA(GCC target(NAMES))
 #define UNROLL PRAGMA(GCC unroll 16)
 #endif
@@ -23,11 +26,17 @@ CHOOSE(TARGET)
 
 #define LEAF 8    /* columns of what is not halved any more */
 #define SMALL 24  /* rows of a matrix that is not halved at all */
+#define SIDE_BY_SIDE 8 /* rows that are solved at a time */
 #define DEPTH 256 /* of a product that is made at a time */
-#define BREADTH 1024
+#define BREADTH 256 /* and of its columns: what lies packed stays in the second cache */
 #define WORTH (1 << 18)  /* multiplications of a product that several threads are worth */
 #define ROWS_AT_A_TIME 4 /* strips of a product's rows for one turn of a loop */
 
+#define JACOBI 10  /* rows and columns of matrices that are worked on side by side */
+#define PANEL 16   /* columns that are reflected at a time */
+#define SWEEPS 40  /* after which rotations have never been wanted */
+#define ROOT(X) _Generic((X), float: sqrtf, double: sqrt)(X)
+#define ABSOLUTE(X) _Generic((X), float: fabsf, double: fabs)(X)
 #define PASTE(A, B) A##B
 #define JOIN(A, B) PASTE(A, B)
 #define NAMED(NAME) JOIN(NAME, SUFFIX)
@@ -42,12 +51,18 @@ CHOOSE(TARGET)
 #define SUFFIX _f32
 #include "products.h"
 #include "factors.h"
+#include "jacobi.h"
+#include "spectra.h"
+#include "qr.h"
 #undef SUFFIX
 #undef PARTS
 #define PARTS 2
 #define SUFFIX _c64
 #include "products.h"
 #include "factors.h"
+#include "jacobi.h"
+#include "spectra.h"
+#include "qr.h"
 #undef SUFFIX
 #undef PARTS
 #undef R
@@ -57,17 +72,24 @@ CHOOSE(TARGET)
 #define SUFFIX _f64
 #include "products.h"
 #include "factors.h"
+#include "jacobi.h"
+#include "spectra.h"
+#include "qr.h"
 #undef SUFFIX
 #undef PARTS
 #define PARTS 2
 #define SUFFIX _c128
 #include "products.h"
 #include "factors.h"
+#include "jacobi.h"
+#include "spectra.h"
+#include "qr.h"
 #undef SUFFIX
 #undef PARTS
 #undef R
 
-#define TABLE(NAME) {solve##NAME, triangle##NAME, cholesky##NAME, det##NAME, slogdet##NAME, lu##NAME}
+#define TABLE(NAME) {solve##NAME, triangle##NAME, cholesky##NAME, det##NAME, slogdet##NAME, lu##NAME,        \
+                      eigh##NAME, svd##NAME, eig##NAME, qr##NAME, factored##NAME}
 
 const EshkolLinearKernels KERNELS[ESHKOL_LINEAR_DTYPES] = {
     [ESHKOL_FLOAT32] = TABLE(_f32),

@@ -20,9 +20,27 @@ static const EshkolLinearKernels *kernels(const EshkolLinear *linear)
         kernels(linear)->NAME(linear, begin, end);                        \
     }
 
+#define WORD(FIELD) {#FIELD, offsetof(EshkolLinear, FIELD) / 8}
+#define FACT(NAME, VALUE) {NAME, VALUE}
+
+const EshkolLinearFact eshkol_linear_facts[] = {
+    WORD(out), WORD(in), WORD(lapack), WORD(pool), WORD(dtype), WORD(rows), WORD(columns), WORD(flags), WORD(rank),
+    WORD(batch), FACT("float32", ESHKOL_FLOAT32), FACT("float64", ESHKOL_FLOAT64),
+    FACT("complex64", ESHKOL_COMPLEX64), FACT("complex128", ESHKOL_COMPLEX128),
+    FACT("lower", ESHKOL_TRIANGLE_LOWER), FACT("transpose", ESHKOL_TRIANGLE_TRANSPOSE),
+    FACT("unit", ESHKOL_TRIANGLE_UNIT), FACT("upper", ESHKOL_CHOLESKY_UPPER),
+    FACT("turned", ESHKOL_FACTORED_TRANSPOSE), FACT("alone", ESHKOL_SPECTRUM_ALONE), FACT("whole", ESHKOL_SVD_WHOLE),
+    {NULL, 0},
+};
+
 ENTRY(solve)
 ENTRY(triangle)
 ENTRY(cholesky)
 ENTRY(det)
 ENTRY(slogdet)
 ENTRY(lu)
+ENTRY(eigh)
+ENTRY(svd)
+ENTRY(eig)
+ENTRY(qr)
+ENTRY(factored)

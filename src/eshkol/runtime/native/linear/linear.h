@@ -20,10 +20,14 @@ enum {
     ESHKOL_TRIANGLE_LOWER = 1,     /* the lower triangle counts, else the upper */
     ESHKOL_TRIANGLE_TRANSPOSE = 2, /* its transpose is meant */
     ESHKOL_TRIANGLE_UNIT = 4,      /* with ones for its diagonal */
-    ESHKOL_CHOLESKY_UPPER = 1
+    ESHKOL_CHOLESKY_UPPER = 1,
+    ESHKOL_FACTORED_TRANSPOSE = 1,
+    ESHKOL_SPECTRUM_ALONE = 1, /* values without vectors */
+    ESHKOL_SVD_WHOLE = 2       /* with vectors that have no value */
 };
 
-/* One extent of a batch, and how many matrices lie between its elements in each operand (0 where it broadcasts). */
+/* One extent of a batch, and how many matrices lie between its elements in each of the first operands (0 where it
+   broadcasts). */
 typedef struct {
     int64_t extent, stride[2];
 } EshkolBatchAxis;
@@ -31,9 +35,9 @@ typedef struct {
 /* Words of 8 bytes, as a record of sequence.h. */
 typedef struct {
     uint64_t fault;  /* ESHKOL_LINEAR_FINE, or the least number of what was wrong: see each function */
-    uint64_t unused;
-    void *out[3];
-    const void *in[2];
+    void *lapack; /* the function of LAPACK that computes it, for what needs one */
+    void *out[4];
+    const void *in[3];
     eshkol_scheduler *const *pool; /* where the pool is found */
     int64_t dtype;
     int64_t rows, columns; /* of a matrix */
@@ -41,6 +45,14 @@ typedef struct {
     int64_t rank; /* axes of the batch */
     EshkolBatchAxis batch[];
 } EshkolLinear;
+
+/* What the above is like, by its names, for who makes records elsewhere: words of a record, dtypes, flags; then NULL. */
+typedef struct {
+    const char *name;
+    int64_t value;
+} EshkolLinearFact;
+
+extern const EshkolLinearFact eshkol_linear_facts[];
 
 /* out[0]: what in[0] (rows × rows) times it gives in[1] (rows × columns). Fault: the number of a singular matrix. */
 void eshkol_linear_solve(void *linear, int64_t begin, int64_t end);
@@ -61,11 +73,28 @@ void eshkol_linear_slogdet(void *linear, int64_t begin, int64_t end);
    row (from 1 on) was exchanged with that of the diagonal; out[2]: as int64, which row of in[0] stands in each row. */
 void eshkol_linear_lu(void *linear, int64_t begin, int64_t end);
 
+/* out[0]: the eigenvalues of the Hermitian part of in[0], rising; out[1]: its eigenvectors as columns; out[2]: as int64,
+   which component of each is real and positive. Fault: number of the matrix × 2, and 1 more unless it is not finite. */
+void eshkol_linear_eigh(void *linear, int64_t begin, int64_t end);
+
+/* out[0], out[1], out[2]: U, singular values and Vᴴ of in[0] (rows × columns); out[3]: which component of each vector in
+   U is real and positive; the values alone are out[0]. Faults likewise. */
+void eshkol_linear_svd(void *linear, int64_t begin, int64_t end);
+
+/* As eigh, of any square matrix in LAPACK's order; values and vectors are complex. */
+void eshkol_linear_eig(void *linear, int64_t begin, int64_t end);
+
+/* out[0] and out[1]: Q (rows × columns, with columns at right angles) and R of in[0], which is not wider than high. */
+void eshkol_linear_qr(void *linear, int64_t begin, int64_t end);
+
+/* As solve, of a matrix (or its transpose) whose factors and order are in[0] and in[2], as lu gives them. */
+void eshkol_linear_factored(void *linear, int64_t begin, int64_t end);
+
 /* --- what linear.c is made of ---------------------------------------------------------------------------------------
    The functions for one dtype and one kind of processor, over matrices that are numbered within the batch. */
 
 typedef struct {
-    eshkol_body solve, triangle, cholesky, det, slogdet, lu;
+    eshkol_body solve, triangle, cholesky, det, slogdet, lu, eigh, svd, eig, qr, factored;
 } EshkolLinearKernels;
 
 extern const EshkolLinearKernels eshkol_linear_plain[ESHKOL_LINEAR_DTYPES];

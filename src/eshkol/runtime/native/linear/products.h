@@ -10,11 +10,12 @@ typedef R NAMED(Number);
 
 static inline T NAMED(less)(T c, T a, T b) { return c - a * b; }
 static inline T NAMED(over)(T a, T b) { return a / b; }
+static inline T NAMED(times)(T a, T b) { return a * b; }
 static inline T NAMED(turned)(T a) { return a; }
 static inline T NAMED(scaled)(T a, R factor) { return a * factor; }
 static inline R NAMED(real)(T a) { return a; }
 static inline T NAMED(of)(R a) { return a; }
-static inline R NAMED(size)(T a) { return a < 0 ? -a : a; }
+static inline R NAMED(size)(T a) { return ABSOLUTE(a); }
 static inline T NAMED(mean)(T a, T b) { return (a + b) / 2; }
 #else
 typedef struct {
@@ -26,10 +27,12 @@ static inline T NAMED(less)(T c, T a, T b)
     return (T){c.re - a.re * b.re + a.im * b.im, c.im - a.re * b.im - a.im * b.re};
 }
 
+static inline T NAMED(times)(T a, T b) { return (T){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+
 /* Scaled, so that no part of the way is larger than the quotient needs. */
 static inline T NAMED(over)(T a, T b)
 {
-    const R re = b.re < 0 ? -b.re : b.re, im = b.im < 0 ? -b.im : b.im;
+    const R re = ABSOLUTE(b.re), im = ABSOLUTE(b.im);
     if (re >= im) {
         const R ratio = b.im / b.re, whole = b.re + b.im * ratio;
         return (T){(a.re + a.im * ratio) / whole, (a.im - a.re * ratio) / whole};
@@ -42,13 +45,14 @@ static inline T NAMED(turned)(T a) { return (T){a.re, -a.im}; }
 static inline T NAMED(scaled)(T a, R factor) { return (T){a.re * factor, a.im * factor}; }
 static inline R NAMED(real)(T a) { return a.re; }
 static inline T NAMED(of)(R a) { return (T){a, 0}; }
-static inline R NAMED(size)(T a) { return (a.re < 0 ? -a.re : a.re) + (a.im < 0 ? -a.im : a.im); }
+static inline R NAMED(size)(T a) { return ABSOLUTE(a.re) + ABSOLUTE(a.im); }
 static inline T NAMED(mean)(T a, T b) { return (T){(a.re + b.re) / 2, (a.im + b.im) / 2}; }
 #endif
 
 /* --- products ----------------------------------------------------------------------------------------------------- */
 
 typedef R NAMED(Vector) __attribute__((vector_size(VECTOR), aligned(sizeof(R)), may_alias));
+typedef __typeof__((NAMED(Vector)){0} < (NAMED(Vector)){0}) NAMED(Mask);
 
 /* Memory to work in, and the threads that may help. */
 typedef struct {
@@ -79,11 +83,23 @@ static void NAMED(tile)(int64_t depth, const R *a, const R *b, R *found)
         UNROLL
         for (int v = 0; v < VECTORS; v++)
             row[v] = *(const NAMED(Vector) *)(b + v * LANES);
+#if BY_LANES
+        UNROLL
+        for (int q = 0; q < (int)(STRIP / LANES); q++) {
+            const NAMED(Vector) column = *(const NAMED(Vector) *)(a + q * LANES);
+            UNROLL
+            for (int lane = 0; lane < (int)LANES; lane++)
+                UNROLL
+                for (int v = 0; v < VECTORS; v++)
+                    sums[q * (int)LANES + lane][v] += column[lane] * row[v];
+        }
+#else
         UNROLL
         for (int r = 0; r < STRIP; r++)
             UNROLL
             for (int v = 0; v < VECTORS; v++)
                 sums[r][v] += a[r] * row[v];
+#endif
         a += STRIP;
         b += WIDTH;
     }
@@ -144,6 +160,14 @@ static void NAMED(strips)(void *context, int64_t begin, int64_t end)
                 NAMED(tile)(depth, strip[part], product->packed + at * depth, found[part]);
             for (int64_t r = 0; r < rows; r++) {
                 T *row = c + r * product->c_row + at;
+#if PARTS == 1
+                if (width == WIDTH) { /* so many at once */
+                    UNROLL
+                    for (int v = 0; v < VECTORS; v++)
+                        *(NAMED(Vector) *)(row + v * LANES) -= *(NAMED(Vector) *)(found[0] + r * WIDTH + v * LANES);
+                    continue;
+                }
+#endif
                 for (int64_t j = 0; j < width; j++) {
 #if PARTS == 1
                     row[j] -= found[0][r * WIDTH + j];
@@ -256,14 +280,29 @@ static void NAMED(beside)(
     const NAMED(Work) *work, int64_t n, const T *t, int64_t t_row, T *a, int64_t rows, int64_t a_row)
 {
     if (n <= LEAF) {
-        for (int64_t i = 0; i < rows; i++) {
-            T *row = a + i * a_row;
+        R inverses[LEAF];
+        for (int64_t j = 0; j < n; j++)
+            inverses[j] = 1 / NAMED(real)(t[j * t_row + j]);
+        for (int64_t i = 0; i < rows; i += SIDE_BY_SIDE) { /* which do not wait for each other */
+            const int64_t left = rows - i, width = left < SIDE_BY_SIDE ? left : SIDE_BY_SIDE;
+            T values[LEAF][SIDE_BY_SIDE] = {{NAMED(of)(0)}};
+            for (int64_t r = 0; r < width; r++)
+                for (int64_t j = 0; j < n; j++)
+                    values[j][r] = a[(i + r) * a_row + j];
             for (int64_t j = 0; j < n; j++) {
-                T sum = row[j];
-                for (int64_t p = 0; p < j; p++)
-                    sum = NAMED(less)(sum, row[p], NAMED(turned)(t[j * t_row + p]));
-                row[j] = NAMED(scaled)(sum, 1 / NAMED(real)(t[j * t_row + j]));
+                for (int64_t p = 0; p < j; p++) {
+                    const T factor = NAMED(turned)(t[j * t_row + p]);
+                    UNROLL
+                    for (int64_t r = 0; r < SIDE_BY_SIDE; r++)
+                        values[j][r] = NAMED(less)(values[j][r], factor, values[p][r]);
+                }
+                UNROLL
+                for (int64_t r = 0; r < SIDE_BY_SIDE; r++)
+                    values[j][r] = NAMED(scaled)(values[j][r], inverses[j]);
             }
+            for (int64_t r = 0; r < width; r++)
+                for (int64_t j = 0; j < n; j++)
+                    a[(i + r) * a_row + j] = values[j][r];
         }
         return;
     }
