@@ -24,6 +24,7 @@ from eshkol.ops.row import Aval, Host, Macro, Nested, Parts, Pull, Push, Update
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.cache import Cache
+from eshkol.schedule.kernels.block_attention import attention_kernel, is_attention
 from eshkol.schedule.kernels.block_products import block_product_kernels, is_product
 from eshkol.schedule.kernels.block_sort import block_sort_kernels, is_sort
 from eshkol.schedule.kernels.elements import elements_kernel, is_wide, suits
@@ -80,6 +81,8 @@ def _lower(node: Node, target: MachineDescription) -> Lowered:
     outs = node.outs or (Aval(node.shape, node.dtype),)
     if target.blocks and is_sort(node):
         return block_sort_kernels(node, target)
+    if is_attention(node):
+        return attention_kernel(node, target)
     how = chosen(node.op.lower, node.attrs, node.inputs, arrays=target.arrays)
     if isinstance(how, Nested):
         raise TensorError("control flow cannot be one of several lowerings")

@@ -1,0 +1,172 @@
+"""Tiles of whole rows in shared memory, and what attention does with fragments: powers of two, pairs of halves.
+
+Comes in: views of matrices whose rows are short (a head of attention). Goes out: code that brings some of their rows to
+shared memory by copies that go on by themselves, and that loads fragments (`atlas/fragments.py`) from there.
+
+Rows lie an odd number of chunks of 16 bytes apart, so that the eight rows that a matrix of a fragment is loaded from lie
+in different banks. What a row has beyond its end, and rows beyond the last, are zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from eshkol.atlas.fragments import LINE_BYTES, SIDE
+from eshkol.atlas.operands import BufferOffset, Immediate, ReduceOperation, Shared
+from eshkol.atlas.types import Type
+from eshkol.ops import dtypes
+from eshkol.schedule.kernels.block_factors import at_most
+from eshkol.schedule.kernels.code import IndexedPlace, Virtual
+from eshkol.schedule.kernels.emit import Emitter
+from eshkol.schedule.kernels.matrix_operands import CHUNK
+from eshkol.schedule.kernels.scalars import Scalar
+
+Four = list[Virtual]  # the registers of a fragment, or of sums
+
+# 2^f for |f| ≤ 1/2, with a relative error of 3e-6: far below what rounding to 16 bits takes away. 2^0 is exactly 1.
+POWER = (1.0, 0.6931241750717163, 0.24024099111557007, 0.055906426161527634, 0.009582852944731712)
+LEAST_POWER = -127.0  # below which powers of two are 0
+TO_WHOLE = 12582912.0  # 1.5 · 2^23: a number that is added to it is rounded to a whole one, in its last bits
+
+
+class RowTile:
+    """So many rows in shared memory, of one head each time."""
+
+    def __init__(self, e: Emitter, rows: int, width: int, offset: int) -> None:
+        """For rows of so many elements, a multiple of 8, at a place in shared memory, in chunks."""
+        self.e, self.rows, self.offset = e, rows, offset
+        self.width = width // CHUNK  # chunks that there are
+        self.held = max(2, 1 << (self.width - 1).bit_length())  # that lanes bring, of which the last are zeros
+        self.pitch = self.held + 1
+        self.chunks = rows * self.pitch
+
+    @property
+    def steps(self) -> int:
+        """Steps along the elements of a row, of 16 each."""
+        return -(-self.width // 2)
+
+    def prepare(self, name: str, ty: Type, start: Scalar, stride: int, total: int, place: Scalar, lanes: int) -> None:
+        """Find out which chunks a lane brings, of a matrix of so many rows that begins at a chunk of a buffer."""
+        self.name, self.ty, self.start, self.stride, self.total = name, ty, start, stride, total
+        self.row, self.chunk = place // self.held, place % self.held
+        self.step = lanes // self.held
+        assert self.rows % self.step == 0
+        self.target = self.row * self.pitch + self.chunk
+
+    def copy(self, first: Scalar, memory: Scalar, valid: Scalar | None = None) -> None:
+        """Begin to copy the rows from one on to where the tile lies from a chunk of the memory on."""
+        e = self.e
+        truth = e.constant(True, dtypes.bool_) if valid is None else valid
+        if self.width < self.held:
+            truth = e.both(truth, e.compare("LT", self.chunk, self.width))
+        column = at_most(e, self.chunk, self.width - 1)
+        target = memory + self.target
+        for piece in range(self.rows // self.step):
+            row = first + self.row + piece * self.step
+            inside = e.both(truth, e.compare("LT", row, self.total))
+            position = self.start + at_most(e, row, self.total - 1) * self.stride + column
+            size = e.register(e.select(inside, e.number(LINE_BYTES), e.number(0)), Type.U32)
+            at = (piece * self.step * self.pitch + self.offset) * LINE_BYTES
+            e.use(self.name)
+            into, source = shared_place(e, at, target), _place(e, BufferOffset(self.name), position)
+            e.record("CopyAsync", self.ty, into, source, size)
+
+    def aim(self, lane: Scalar, *, left: bool, turned: bool = False) -> Scalar:
+        """Where a lane finds the row that it loads, of the first fragment; turned: rows are terms, not lines."""
+        halves = lane // SIDE % 2, lane // (2 * SIDE)
+        line_half, term_half = halves if left else (halves[1], halves[0])
+        down, across = (term_half, line_half) if turned else (line_half, term_half)
+        return (lane % SIDE + down * SIDE) * self.pitch + across
+
+    def load(self, aim: Scalar, row: int, chunk: int, *, turned: bool = False) -> Four:
+        """The fragment of 16 rows and 16 columns that begins at a row and a chunk of it."""
+        into = [self.e.fresh(Type.U32) for _ in range(4)]
+        at = (row * self.pitch + chunk + self.offset) * LINE_BYTES
+        self.e.record("MatrixLoad", *into, shared_place(self.e, at, aim), turned)
+        return into
+
+
+def shared_place(e: Emitter, offset: int, position: Scalar) -> Any:
+    return _place(e, Shared(offset), position)
+
+
+def _place(e: Emitter, base: Shared | BufferOffset, position: Scalar) -> Any:
+    """So many chunks from a place in memory on."""
+    register = e.register(position, Type.U32)
+    assert isinstance(register, Virtual)
+    return IndexedPlace(base, register, LINE_BYTES)
+
+
+def zeros(e: Emitter, count: int) -> list[Four]:
+    """Sums of so many fragments, to begin with."""
+    found = [[e.fresh(Type.F32) for _ in range(4)] for _ in range(count)]
+    for four in found:
+        for register in four:
+            e.record("MOV_IMM", register, Immediate(Type.F32, 0.0))
+    return found
+
+
+def multiply(e: Emitter, ty: Type, sums: Sequence[Four], left: Four, right: Four) -> None:
+    """Add the product of a fragment with one of 16 lines, as far as there are sums for those: 8 lines each."""
+    for half, c in enumerate(sums):
+        e.record("MatrixMultiply", ty, *c, *left, *right[2 * half :][:2], *c)
+
+
+def constant(e: Emitter, value: float, ty: Type = Type.F32) -> Virtual:
+    register = e.fresh(ty)
+    e.record("MOV_IMM", register, Immediate(ty, value))
+    return register
+
+
+def of(e: Emitter, name: str, *operands: Virtual) -> Virtual:
+    """What an instruction gives, in the type of its first operand."""
+    register = e.fresh(operands[0].ty)
+    e.record(name, register, *operands)
+    return register
+
+
+class Powers:
+    """Code for powers of two."""
+
+    def __init__(self, e: Emitter) -> None:
+        self.e = e
+        self.least, self.to_whole = constant(e, LEAST_POWER), constant(e, TO_WHOLE)
+        self.terms = [constant(e, factor) for factor in POWER]
+        self.bits = constant(e, 23, Type.U32)
+
+    def __call__(self, x: Virtual) -> Virtual:
+        """2^x of a number that is not above 0 by more than rounding; NaN of NaN, and 0 below 2^-126."""
+        e = self.e
+        within = e.fresh(Type.F32)
+        e.record("ACC", ReduceOperation.Max, within, x, self.least)
+        shifted = of(e, "ADD", within, self.to_whole)
+        rest = of(e, "SUB", within, of(e, "SUB", shifted, self.to_whole))
+        found = self.terms[-1]
+        for factor in self.terms[-2::-1]:
+            found = of(e, "FMA", found, rest, factor)
+        whole = of(e, "SHL", bits(e, shifted), self.bits)
+        return bits(e, of(e, "ADD", bits(e, found), whole), Type.F32)
+
+
+def bits(e: Emitter, x: Virtual, ty: Type = Type.U32) -> Virtual:
+    found = e.fresh(ty)
+    e.record("BITCAST", x.ty, ty, found, x)
+    return found
+
+
+def pair(e: Emitter, ty: Type, low: Virtual, high: Virtual, shift: Virtual) -> Virtual:
+    """Two numbers rounded to 16 bits, in one register; `shift` is 16."""
+    parts = []
+    for number in (low, high):
+        narrow, word, wide = e.fresh(ty), e.fresh(Type.U16), e.fresh(Type.U32)
+        e.record("CVT", Type.F32, ty, narrow, number)
+        e.record("BITCAST", ty, Type.U16, word, narrow)
+        e.record("CVT", Type.U16, Type.U32, wide, word)
+        parts.append(wide)
+    return of(e, "OR", parts[0], of(e, "SHL", parts[1], shift))
+
+
+def as_left(e: Emitter, ty: Type, first: Four, second: Four, shift: Virtual) -> Four:
+    """Sums of 16 × 16, rounded to 16 bits, as the left factor of another product."""
+    return [pair(e, ty, *four[2 * half :][:2], shift) for four in (first, second) for half in range(2)]
