@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from eshkol.atlas.fragments import COLUMNS, LANES, LINE_BYTES, ROWS, SIDE
-from eshkol.atlas.machines import MachineDescription
+from eshkol.atlas.machines import AttentionTile, MachineDescription
 from eshkol.atlas.operands import Condition
 from eshkol.atlas.program import LaunchConfig
 from eshkol.atlas.types import Type
@@ -33,33 +33,12 @@ from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.fragment_tiles import Four, Powers, RowTile, as_left, constant, multiply, of, zeros
 from eshkol.schedule.kernels.kernel import Kernel, shown
 from eshkol.schedule.kernels.matrix_operands import CHUNK, suits
-from eshkol.schedule.kernels.products import View
 from eshkol.schedule.kernels.reads import Read, Write
 from eshkol.schedule.kernels.scalars import INDEX, TYPES, Scalar
 
 USABLE = 252
 LARGEST = 1 << 28  # elements of an operand or the result: their chunks are counted in registers of indices
-WIDEST = 128  # elements of a head
 LOWEST = -1e30  # where the greatest score of a row begins
-
-
-class AttentionTile(NamedTuple):
-    """So many sub-groups, each with so many fragments of queries (16 each), go along so many keys at a time."""
-
-    groups: int
-    fragments: int
-    keys: int
-
-    @property
-    def queries(self) -> int:
-        return self.groups * self.fragments * ROWS
-
-    @property
-    def lanes(self) -> int:
-        return self.groups * LANES
-
-
-NARROW, WIDE = AttentionTile(4, 2, 64), AttentionTile(4, 1, 64)  # of heads up to 64 and of wider ones
 
 
 def is_attention(node: Node) -> bool:
@@ -72,17 +51,19 @@ def attends(a: SeenAttention, dtype: dtypes.DType, target: MachineDescription) -
     if target.matrices is None or TYPES.get(dtype) not in target.matrices.types:
         return False
     width = a.q.shape[-1]
+    if not any(width <= tile.widest for tile in target.matrices.attention):
+        return False
     views = (a.q, a.k, a.v)
     whole = all(suits(view) and view.strides[-1] == 1 and view.shape[-1] == width for view in views)
     sizes = [count(view.shape) for view in views] + [count(a.shape)]
-    return whole and CHUNK <= width <= WIDEST and all(0 < size < LARGEST for size in sizes)
+    return whole and all(0 < size < LARGEST for size in sizes)
 
 
-def attention_kernel(node: Node, target: MachineDescription, tile: AttentionTile | None = None) -> Kernel:
-    """The kernel of attention."""
-    if tile is None:
-        tile = NARROW if node.attrs.q.shape[-1] <= 64 else WIDE
-    return _Writer(node, tile).kernel()
+def attention_kernel(node: Node, target: MachineDescription) -> Kernel:
+    """The kernel of attention, in tiles for heads of its width."""
+    assert target.matrices is not None
+    width = node.attrs.q.shape[-1]
+    return _Writer(node, next(tile for tile in target.matrices.attention if width <= tile.widest)).kernel()
 
 
 class _Row(NamedTuple):
@@ -281,9 +262,7 @@ class _Writer:
 
     # --- results --------------------------------------------------------------------------------------
 
-    def _store(
-        self, sums: list[list[Four]], rows: list[list[_Row]], which: Scalar, top: Scalar, lane: Scalar
-    ) -> None:
+    def _store(self, sums: list[list[Four]], rows: list[list[_Row]], which: Scalar, top: Scalar, lane: Scalar) -> None:
         e, one = self.e, constant(self.e, 1.0)
         start = which * (self.queries * self.width) + (lane % 4) * 2
         for n, line in enumerate(sums):

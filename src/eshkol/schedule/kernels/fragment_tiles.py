@@ -3,7 +3,7 @@
 Comes in: views of matrices whose rows are short (a head of attention). Goes out: code that brings some of their rows to
 shared memory by copies that go on by themselves, and that loads fragments (`atlas/fragments.py`) from there.
 
-Rows lie an odd number of chunks of 16 bytes apart, so that the eight rows that a matrix of a fragment is loaded from lie
+Rows lie an odd number of chunks of 16 bytes apart, so that the eight rows that a part of a fragment is loaded from lie
 in different banks. What a row has beyond its end, and rows beyond the last, are zeros.
 """
 

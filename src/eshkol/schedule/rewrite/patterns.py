@@ -34,10 +34,13 @@ from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.node import Current, Node, make, topological
 from eshkol.ops import TABLE, dtypes, shapes
 from eshkol.ops.contraction import COUNTED, matrix_product
+from eshkol.ops.elementwise import cast
 from eshkol.ops.movement import ToShape, expand, permute, reshape
 from eshkol.ops.row import Op, Shape
 from eshkol.ops.slicing import slice_
 from eshkol.ops.structural import CONST
+from eshkol.schedule.kernels.attention import SEEN_ATTENTION, SeenAttention
+from eshkol.schedule.kernels.block_attention import attends
 from eshkol.schedule.kernels.matrix_operands import suits
 from eshkol.schedule.kernels.matrix_products import multiplies
 from eshkol.schedule.kernels.products import (
@@ -73,7 +76,7 @@ def recognize(results: Sequence[Node], target: MachineDescription) -> list[Node]
     if target.arrays:
         results, rules = fold_convolutions(results), _RULES
     elif target.matrices is not None:
-        rules = {matrix_product: partial(_in_fragments, target)}
+        rules = {matrix_product: partial(_in_fragments, target), cast: partial(_attention_in_fragments, target)}
     else:
         return list(results)
     order = topological(results, through=_behind)
@@ -141,11 +144,15 @@ class Operand(NamedTuple):
         return Operand(x, View.of(x.shape), 1.0)
 
 
-def _operand(x: Node) -> Operand:
-    """What an operand is read from, behind nodes that move or scale its elements."""
+def _operand(x: Node, *, widened: bool = False) -> Operand:
+    """What an operand is read from, behind nodes that move or scale its elements, or make float32 of 16-bit floats."""
     passed: list[Node] = []
     at = x
-    while len(passed) < LOOKED_THROUGH and at.data is None and (at.op in _MOVES or _number(at) is not None):
+    while (
+        len(passed) < LOOKED_THROUGH
+        and at.data is None
+        and (at.op in _MOVES or _number(at) is not None or (widened and _widens(at)))
+    ):
         passed.append(at)
         at = _onward(at)
     found = Operand.of(at)
@@ -153,6 +160,8 @@ def _operand(x: Node) -> Operand:
         factor = _number(node)
         if factor is not None:
             found = found._replace(scale=found.scale * factor)
+            continue
+        if node.op is cast:
             continue
         view = _moved(node, found.view)
         found = Operand.of(node) if view is None else found._replace(view=view)
@@ -173,6 +182,15 @@ def _number(node: Node) -> float | None:
             number = float(one.attrs.array)
             return number if SCALES[0] <= abs(number) <= SCALES[1] else None
     return None
+
+
+def _widens(node: Node) -> bool:
+    """Whether a node makes float32 of 16-bit floats."""
+    return node.op is cast and node.dtype is dtypes.float32 and _is_half(node.inputs[0])
+
+
+def _is_half(node: Node) -> bool:
+    return node.dtype.is_float and node.dtype.bits == 16
 
 
 def _moved(node: Node, view: View) -> View | None:
@@ -399,23 +417,10 @@ def _core(node: Node, users: Counter[Node]) -> Behind | None:
 
 def _attention(product: Node, users: Counter[Node], *, interleaved: bool = False) -> Match | None:
     """Weights times values, where the weights are a softmax of scaled scores that nothing else needs."""
-    weights, causal, mask = product.inputs[0], False, None
-    if _alone(weights, _WHERE, users):  # zero where attention is not allowed
-        mask, weights, zero = weights.inputs
-        if not _is_number(zero, lambda n: n == 0) or not (causal := _is_causal(mask)):
-            return None
-    if not _alone(weights, _SOFTMAX, users) or weights.attrs.axis != weights.ndim - 1:
+    found = _softened(product.inputs[0], users)
+    if found is None:
         return None
-    scores = weights.inputs[0]
-    if causal:  # the least number there, before the softmax
-        if not _alone(scores, _WHERE, users) or scores.inputs[0] is not mask:
-            return None
-        least, dtype = float(np.finfo(scores.dtype.numpy).min), scores.dtype
-        if not _is_number(scores.inputs[2], lambda n: n <= least) or dtype not in _SCALED:
-            return None
-        scores = scores.inputs[1]
-    if not _alone(scores, matrix_product, users) or not _is_product(scores):
-        return None
+    scores, causal = found
     q, k, v = _operand(scores.inputs[0]), _operand(scores.inputs[1]), _operand(product.inputs[1])
     k = k._replace(view=k.view.turned())
     *batch, length, dim = q.view.shape
@@ -433,6 +438,45 @@ def _attention(product: Node, users: Counter[Node], *, interleaved: bool = False
         if not same or operand.view.offset or operand.base.size != shapes.count(shape):
             return None
     return Match(ATTENDED, Attended(causal, interleaved), tuple((o.base, shape) for o in (q, k, v)))
+
+
+def _softened(weights: Node, users: Counter[Node]) -> tuple[Node, bool] | None:
+    """The scores that weights are a softmax of, if nothing else needs either; and whether it is causal."""
+    causal, mask = False, None
+    if _alone(weights, _WHERE, users):  # zero where attention is not allowed
+        mask, weights, zero = weights.inputs
+        if not _is_number(zero, lambda n: n == 0) or not (causal := _is_causal(mask)):
+            return None
+    if not _alone(weights, _SOFTMAX, users) or weights.attrs.axis != weights.ndim - 1:
+        return None
+    scores = weights.inputs[0]
+    if causal:  # the least number there, before the softmax
+        if not _alone(scores, _WHERE, users) or scores.inputs[0] is not mask:
+            return None
+        least, dtype = float(np.finfo(scores.dtype.numpy).min), scores.dtype
+        if not _is_number(scores.inputs[2], lambda n: n <= least) or dtype not in _SCALED:
+            return None
+        scores = scores.inputs[1]
+    if not _alone(scores, matrix_product, users) or not _is_product(scores):
+        return None
+    return scores, causal
+
+
+def _attention_in_fragments(target: MachineDescription, node: Node, users: Counter[Node]) -> Match | None:
+    """The same of 16-bit floats, where they lie, whose weights are of float32: rounded to 16 bits at the end."""
+    product = node.inputs[0]
+    if not _is_half(node) or users[product] != 1 or not _is_product(product):
+        return None
+    found = _softened(product.inputs[0], users)
+    if found is None:
+        return None
+    scores, causal = found
+    q, k, v = (_operand(x, widened=True) for x in (*scores.inputs, product.inputs[1]))
+    k = k._replace(view=k.view.turned())
+    a = SeenAttention(q.view, k.view, v.view, q.scale * k.scale, causal)
+    if v.scale != 1.0 or any(o.base.dtype is not node.dtype for o in (q, k, v)) or not attends(a, node.dtype, target):
+        return None
+    return Match(SEEN_ATTENTION, a, tuple((o.base, o.base.shape) for o in (q, k, v)))
 
 
 def _alone(node: Node, op: Op, users: Counter[Node]) -> bool:
