@@ -100,6 +100,7 @@ class MatrixUnit:
     types: frozenset[Type]
     tiles: tuple[MatrixTile, ...]
     attention: tuple[AttentionTile, ...] = ()  # those of the narrowest heads first; none: it is made of other products
+    convolutions: bool = False  # whether those are products of fragments too
 
 
 class Precision(Enum):

@@ -42,6 +42,7 @@ from eshkol.schedule.kernels.kernel import (
     shown,
 )
 from eshkol.schedule.kernels.matrix_products import is_matrix_product, matrix_product_kernels
+from eshkol.schedule.kernels.matrix_windows import is_matrix_convolution, matrix_convolution_kernels
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import TYPES
 
@@ -93,6 +94,8 @@ def _lower(node: Node, target: MachineDescription) -> Lowered:
         return Kernel(Program(), None, None, names, (), ())
     if target.blocks and is_matrix_product(node, target):
         return matrix_product_kernels(node, target)
+    if target.blocks and is_matrix_convolution(node, target):
+        return matrix_convolution_kernels(node, target)
     if isinstance(how, Macro):
         return _macro(how, node, outs, names)
     if target.blocks and is_product(node):
