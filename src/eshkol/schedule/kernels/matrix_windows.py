@@ -26,7 +26,7 @@ from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
 from eshkol.schedule.kernels.block_factors import Correlation, Windows, at_most, correlation, digits
 from eshkol.schedule.kernels.block_products import adding_kernel, needed
-from eshkol.schedule.kernels.code import Virtual
+from eshkol.schedule.kernels.code import OutOfRegisters, Virtual
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import Kernel, shown
 from eshkol.schedule.kernels.matrix_operands import CHUNK, copied
@@ -100,9 +100,16 @@ def matrix_convolution_kernels(node: Node, target: MachineDescription) -> tuple[
     copies = _copies(node, c)
     before = [_copying(node, k, last, target) for k, last in enumerate(copies)]
     layouts = [_Plain.of(c, copies[1], node.dtype), _Windowed(c, copies[0], node.dtype)]
-    cut = matrix_tilings(c.batch, c.outs, layouts[1].lines, layouts[0].terms, target)[0]
-    after = [adding_kernel(node, cut.parts, target)] if cut.parts > 1 else []
-    return *before, _Writer(node, c, layouts, cut).kernel(), *after
+    full: OutOfRegisters | None = None
+    for cut in matrix_tilings(c.batch, c.outs, layouts[1].lines, layouts[0].terms, target):
+        try:
+            product = _Writer(node, c, layouts, cut).kernel()
+        except OutOfRegisters as error:  # to find what windows see takes some
+            full = error
+            continue
+        return *before, product, *([adding_kernel(node, cut.parts, target)] if cut.parts > 1 else [])
+    assert full is not None
+    raise full
 
 
 def _copying(node: Node, k: int, last: _Last, target: MachineDescription) -> Kernel:
