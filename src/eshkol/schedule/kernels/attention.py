@@ -1,7 +1,7 @@
-"""The row of attention in fragments of matrices: 16-bit floats, read where they lie, with sums in float32.
+"""The rows of attention in fragments of matrices: 16-bit floats, read where they lie, with sums in float32.
 
-No user calls it: `rewrite/attention.py` makes it of what `ops/attention.py` is composed of, for machines with
-instructions for fragments; `block_attention.py` has the kernel.
+No user calls them: `rewrite/attention.py` makes them of what `ops/attention.py` is composed of and of its derivatives,
+for machines with instructions for fragments; `block_attention.py` and `block_attention_gradients.py` have the kernels.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eshkol.ops import shapes
+from eshkol.ops import dtypes, shapes
 from eshkol.ops.contraction import wide
-from eshkol.ops.row import STRUCTURE, Aval, NoDerivative, Op, Shape, row
+from eshkol.ops.row import STRUCTURE, Aval, HasAval, NoDerivative, Op, Shape, row
 from eshkol.schedule.kernels.products import View
 
 _AFTER = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
@@ -49,18 +49,61 @@ class SeenAttention(NamedTuple):
         ]
 
 
-def _weights(a: SeenAttention, q: Any, k: Any) -> Any:
+def _scores(a: SeenAttention, q: Any, k: Any) -> Any:
     scores = np.matmul(wide(a.q.array(q)), np.swapaxes(wide(a.k.array(k)), -1, -2)) * np.float32(a.scale)
     if a.causal:
         rows, columns = scores.shape[-2:]
         scores = np.where(np.arange(rows)[:, None] >= np.arange(columns), scores, -np.inf)
+    return scores
+
+
+def _with_sums(a: SeenAttention, q: Any, k: Any, v: Any) -> tuple[Any, Any]:
+    scores = _scores(a, q, k)
+    greatest = scores.max(-1, keepdims=True)
     with np.errstate(invalid="ignore"):
-        found = np.exp(scores - scores.max(-1, keepdims=True))
-    return found / found.sum(-1, keepdims=True)
+        powers = np.exp(scores - greatest)
+    total = powers.sum(-1, keepdims=True)
+    found = np.matmul(powers / total, wide(a.v.array(v)))
+    return found, ((greatest + np.log(total)) / np.log(2)).astype(np.float32)[..., 0]
 
 
 SEEN_ATTENTION: Op = row(Op(
     name="seen_attention", doc="softmax(scale·q·kᵀ)·v of 16-bit floats that are read where they lie.", function=None,
     names=("q", "k", "v"), group=STRUCTURE, method=False, infer=lambda a, q, k, v: Aval(a.shape, q.dtype),
-    reference=lambda a, q, k, v: np.matmul(_weights(a, q, k), wide(a.v.array(v))), derivative=_AFTER,
+    reference=lambda a, q, k, v: _with_sums(a, q, k, v)[0], derivative=_AFTER,
+))  # fmt: skip
+SUMMED_ATTENTION: Op = row(Op(
+    name="summed_attention", doc="The same, and the logarithm to base 2 of each row's sum of e^(scale·q·kᵀ).",
+    function=None, names=("q", "k", "v"), group=STRUCTURE, method=False,
+    infer=lambda a, q, k, v: (Aval(a.shape, q.dtype), Aval(a.shape[:-1], dtypes.float32)),
+    reference=_with_sums, derivative=_AFTER,
+))  # fmt: skip
+
+
+class AttentionGradients(NamedTuple):
+    """Attention, and how the cotangent of its result is seen."""
+
+    attention: SeenAttention
+    cotangent: View
+
+
+def _infer_gradients(a: AttentionGradients, q: HasAval, *rest: HasAval) -> tuple[Aval, ...]:
+    return tuple(Aval(view.shape, q.dtype) for view in a.attention[:3])
+
+
+def _gradients(a: AttentionGradients, q: Any, k: Any, v: Any, ct: Any, sums: Any, inner: Any) -> tuple[Any, ...]:
+    """Those of q, k and v, of the sums that attention gives, and of ct · result for each query."""
+    seen = a.attention
+    weights = np.exp2(_scores(seen, q, k) / np.float32(np.log(2)) - sums[..., None])
+    (q, k, v), ct = (wide(view.array(x)) for view, x in zip(seen[:3], (q, k, v), strict=True)), a.cotangent.array(ct)
+    ct = wide(ct)
+    of_scores = weights * (np.matmul(ct, np.swapaxes(v, -1, -2)) - inner[..., None]) * np.float32(seen.scale)
+    turned = np.swapaxes(of_scores, -1, -2)
+    return np.matmul(of_scores, k), np.matmul(turned, q), np.matmul(np.swapaxes(weights, -1, -2), ct)
+
+
+ATTENTION_GRADIENTS: Op = row(Op(
+    name="attention_gradients", doc="The gradients of q, k and v, for a cotangent of what attention gives.",
+    function=None, names=("q", "k", "v", "ct", "sums", "inner"), group=STRUCTURE, method=False,
+    infer=_infer_gradients, reference=_gradients, derivative=_AFTER,
 ))  # fmt: skip

@@ -167,6 +167,6 @@ def pair(e: Emitter, ty: Type, low: Virtual, high: Virtual, shift: Virtual) -> V
     return of(e, "OR", parts[0], of(e, "SHL", parts[1], shift))
 
 
-def as_left(e: Emitter, ty: Type, first: Four, second: Four, shift: Virtual) -> Four:
+def as_left(e: Emitter, ty: Type, sums: Sequence[Four], shift: Virtual) -> Four:
     """Sums of 16 × 16, rounded to 16 bits, as the left factor of another product."""
-    return [pair(e, ty, *four[2 * half :][:2], shift) for four in (first, second) for half in range(2)]
+    return [pair(e, ty, four[2 * half], four[2 * half + 1], shift) for four in sums for half in range(2)]

@@ -22,7 +22,6 @@ from eshkol.atlas.program import LaunchConfig
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.ops.correlation import FORMS
-from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
 from eshkol.schedule.kernels.block_factors import Correlation, Windows, at_most, correlation, digits
 from eshkol.schedule.kernels.block_products import adding_kernel, needed
