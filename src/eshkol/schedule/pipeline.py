@@ -4,6 +4,7 @@
     arrange    products in better order and pieces         rewrite/arrange.py
     orders     sorts as far as they are read               rewrite/orders.py
     windows    greatest elements of windows, by value      rewrite/windows.py
+    attention  attention that kernels compute at once      rewrite/attention.py
     patterns   nodes that array instructions do at once    rewrite/patterns.py
     pairs      complex numbers as floats, by transforms    rewrite/pairs.py
     turned     reductions along short rows, side by side   rewrite/turned.py
@@ -43,6 +44,7 @@ from eshkol.schedule.plan.steps import planned as planned
 from eshkol.schedule.plan.together import together as together
 from eshkol.schedule.plan.verify import verify_arena, verify_plan
 from eshkol.schedule.rewrite.arrange import arrange
+from eshkol.schedule.rewrite.attention import attention_in_fragments
 from eshkol.schedule.rewrite.decompose import decompose
 from eshkol.schedule.rewrite.orders import cut_sorts
 from eshkol.schedule.rewrite.pairs import as_pairs
@@ -65,6 +67,7 @@ PASSES: list[tuple[str, GraphPass]] = [
     ("arrange", arrange),
     ("orders", cut_sorts),
     ("windows", greatest_of_windows),
+    ("attention", attention_in_fragments),
     ("patterns", recognize),
     ("pairs", as_pairs),
     ("turned", turn_reductions),

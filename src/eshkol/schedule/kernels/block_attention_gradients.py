@@ -1,8 +1,8 @@
 """The gradients of attention in fragments: two kernels, which compute the weights again from the sums of their rows.
 
 Comes in: an `attention_gradients`, for a cotangent c of what attention gives. Goes out: a kernel in which blocks have
-queries and go along the keys, for the gradient of q, and one in which they have keys and go along the queries, for those
-of k and v. Both find weights w = 2^(score - sum of the row) and what the scores' gradients are of those,
+queries and go along the keys, for the gradient of q, and one in which they have keys and go along the queries, for
+those of k and v. Both find weights w = 2^(score - sum of the row) and what the scores' gradients are of those,
 
     w · (c · vᵀ - inner)        inner: c · result, of each query
 
@@ -23,7 +23,7 @@ from eshkol.atlas.operands import Condition
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.schedule.kernels.attention import ATTENTION_GRADIENTS, AttentionGradients
-from eshkol.schedule.kernels.block_attention import AttentionWriter, Span, attention_tile, attends, in_rows
+from eshkol.schedule.kernels.block_attention import AttentionWriter, Span, attends, attention_tile, in_rows
 from eshkol.schedule.kernels.block_factors import at_most
 from eshkol.schedule.kernels.code import Virtual
 from eshkol.schedule.kernels.fragment_tiles import Four, RowTile, constant, of, zeros
@@ -99,9 +99,7 @@ class _Writer(AttentionWriter):
         queries = self.a.q.shape[-2]
         return self.reads[n].load(self.which * queries + at_most(self.e, place, queries - 1))
 
-    def weigh(
-        self, score: Virtual, gradient: Virtual, offset: Virtual, inner: Virtual
-    ) -> tuple[Virtual, Virtual]:
+    def weigh(self, score: Virtual, gradient: Virtual, offset: Virtual, inner: Virtual) -> tuple[Virtual, Virtual]:
         """A weight in place of a score, and the gradient of the score in place of that of the weight."""
         e = self.e
         weight = self.powers(of(e, "FMA", score, self.factor, offset))
@@ -185,7 +183,7 @@ class _OfKeys(_Writer):
         return self.finish("attention_gradient_kv", OUTS, self.writes[1:])
 
     def tile_of(self, j: Scalar, memory: Scalar, *, masked: bool) -> None:
-        e, (q, c) = self.e, self.pair
+        q, c = self.pair
         numbers = self._numbers(j)
         scores = self.product(self.own[0], q, self.aims[0] + memory)
         gradients = self.product(self.own[1], c, self.aims[1] + memory)
