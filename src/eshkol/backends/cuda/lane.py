@@ -36,6 +36,7 @@ MULTIPLY = {  # fragments of 16 × 16 and 16 × 8
 LOAD_MATRICES = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{}.b16.p3"
 COPY, COMMIT = "llvm.nvvm.cp.async.cg.shared.global.16.s", "llvm.nvvm.cp.async.commit.group"
 WAIT = "llvm.nvvm.cp.async.wait.group"
+OWN = {"EXP2": "llvm.nvvm.ex2.approx.ftz.f"}  # what would be expanded elsewhere, of F32
 WARP = 32  # threads that exchange registers, of every GPU that there is
 
 
@@ -46,6 +47,15 @@ class CudaEmitter(Emitter):
         if ty is not Type.BF16 or lanes > 1:
             return super().narrow(value, ty, lanes)
         return self.op(f"bitcast bfloat {self.op(f'fptrunc float {value} to bfloat')} to i16")
+
+    def packed(self, low: str, high: str, ty: Type) -> str:
+        """As a vector, which is rounded at once."""
+        half = "bfloat" if ty is Type.BF16 else "half"
+        found = "poison"
+        for place, value in enumerate((low, high)):
+            rounded = self.op(f"fptrunc float {value} to {half}")
+            found = self.op(f"insertelement <2 x {half}> {found}, {half} {rounded}, i32 {place}")
+        return self.op(f"bitcast <2 x {half}> {found} to i32")
 
 
 class CudaLane(LaneWriter):
@@ -88,6 +98,13 @@ class CudaLane(LaneWriter):
         else:
             found = e.op(f"trunc i32 {got[0]} to i{bits}") if bits < 32 else got[0]
         self.write_register(i.dst, i.ty, e.op(f"bitcast i{bits} {found} to {kind}"))
+
+    def one_typing(self, i: Instruction) -> None:
+        if i.op.name not in OWN:
+            super().one_typing(i)
+            return
+        self.write_register(i.dst, Type.F32, self.e.call("float", OWN[i.op.name], ("float", self.read(i.src))))
+        self.go(self.index + 1)
 
     # --- fragments, and copies that go on by themselves ---------------------------------------------
 

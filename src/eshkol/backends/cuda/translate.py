@@ -17,7 +17,7 @@ from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import ClassOffset, RegisterIndirect, address_base
 from eshkol.atlas.program import Program
 from eshkol.atlas.validate import memory_operands, validate
-from eshkol.backends.cuda.lane import GLOBAL_SPACE, SHARED_ALIGNMENT, SHARED_SPACE, CudaLane
+from eshkol.backends.cuda.lane import GLOBAL_SPACE, OWN, SHARED_ALIGNMENT, SHARED_SPACE, CudaLane
 from eshkol.backends.lanes.amounts import Number
 from eshkol.backends.lanes.guards import Guard, find_guard
 from eshkol.backends.lanes.layout import Layout
@@ -93,7 +93,7 @@ class CudaModule:
 
 def in_base_instructions(program: Program) -> Program:
     """The program with every instruction expanded that has no lowering."""
-    return expand(program, lambda i: i.op.name not in LOWERINGS)
+    return expand(program, lambda i: i.op.name not in LOWERINGS and i.op.name not in OWN)
 
 
 def promises(program: Program) -> Promises | None:

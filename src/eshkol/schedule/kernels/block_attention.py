@@ -30,7 +30,7 @@ from eshkol.schedule.kernels.attention import SEEN_ATTENTION, SUMMED_ATTENTION, 
 from eshkol.schedule.kernels.block_factors import at_most, digits
 from eshkol.schedule.kernels.code import TRUTH, Virtual
 from eshkol.schedule.kernels.emit import Emitter
-from eshkol.schedule.kernels.fragment_tiles import Four, Powers, RowTile, as_left, constant, multiply, of, zeros
+from eshkol.schedule.kernels.fragment_tiles import Four, RowTile, as_left, constant, multiply, of, zeros
 from eshkol.schedule.kernels.kernel import Kernel, shown
 from eshkol.schedule.kernels.matrix_operands import CHUNK, suits
 from eshkol.schedule.kernels.products import View
@@ -106,10 +106,9 @@ class AttentionWriter:
 
     def settle(self) -> None:
         """What is known once it is known which lines a block has."""
-        e, tile = self.e, self.tile
+        tile = self.tile
         self.first = self.number * tile.queries
         self.top = self.first + self.group * (tile.fragments * ROWS) + self.lane // 4
-        self.powers, self.shift = Powers(e), constant(e, 16, Type.U32)
         self.scale = self.a.scale * math.log2(math.e)
 
     def rows_of(self, n: int, view: View, rows: int) -> RowTile:
@@ -221,7 +220,7 @@ class AttentionWriter:
         """Add what was made of scores, rounded, times the columns of a tile."""
         e = self.e
         for step in range(self.tile.keys // ROWS):
-            factors = [as_left(e, self.ty, total[2 * step :][:2], self.shift) for total in left]
+            factors = [as_left(e, self.ty, total[2 * step :][:2]) for total in left]
             for pair in range(right.steps):
                 other = right.load(aim, step * ROWS, 2 * pair, turned=True)
                 for one, total in zip(factors, sums, strict=True):
@@ -288,9 +287,11 @@ class _Writer(AttentionWriter):
 
     def kernel(self) -> Kernel:
         e, tile, a = self.e, self.tile, self.a
-        q = self.rows_of(0, a.q, tile.queries)
         self.stage([self.rows_of(1, a.k, tile.keys), self.rows_of(2, a.v, tile.keys)])
         k, v = self.pair
+        self.memory = self.size  # queries come to where the second pair will: they are in registers before it does
+        q = self.rows_of(0, a.q, tile.queries)
+        self.memory = max(self.memory, 2 * self.size)
         q.copy(self.first, e.number(0))
         spans = self.spans()
         end = spans[1].start + spans[1].rounds
@@ -337,10 +338,10 @@ class _Writer(AttentionWriter):
             greatest = of(e, "MAX", greatest, score)
         greatest = self.among_four("MAX", greatest)
         offset = of(e, "MUL", greatest, against)
-        smaller = self.powers(of(e, "FMA", row.greatest, scale, offset))
+        smaller = of(e, "EXP2", of(e, "FMA", row.greatest, scale, offset))
         e.record("MUL", row.total, row.total, smaller)
         for score in mine:
-            power = self.powers(of(e, "FMA", score, scale, offset))
+            power = of(e, "EXP2", of(e, "FMA", score, scale, offset))
             e.record("ADD", row.total, row.total, power)
             e.record("MOV", score, power)
         for four in sums:

@@ -102,7 +102,7 @@ class _Writer(AttentionWriter):
     def weigh(self, score: Virtual, gradient: Virtual, offset: Virtual, inner: Virtual) -> tuple[Virtual, Virtual]:
         """A weight in place of a score, and the gradient of the score in place of that of the weight."""
         e = self.e
-        weight = self.powers(of(e, "FMA", score, self.factor, offset))
+        weight = of(e, "EXP2", of(e, "FMA", score, self.factor, offset))
         e.record("MOV", score, weight)
         e.record("MUL", gradient, weight, of(e, "SUB", gradient, inner))
         return score, gradient

@@ -1,4 +1,4 @@
-"""Tiles of whole rows in shared memory, and what attention does with fragments: powers of two, pairs of halves.
+"""Tiles of whole rows in shared memory, and what attention does with fragments.
 
 Comes in: views of matrices whose rows are short (a head of attention). Goes out: code that brings some of their rows to
 shared memory by copies that go on by themselves, and that loads fragments (`atlas/fragments.py`) from there.
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from eshkol.atlas.fragments import LINE_BYTES, SIDE
-from eshkol.atlas.operands import BufferOffset, Immediate, ReduceOperation, Shared
+from eshkol.atlas.operands import BufferOffset, Immediate, Shared
 from eshkol.atlas.types import Type
 from eshkol.ops import dtypes
 from eshkol.schedule.kernels.block_factors import at_most
@@ -23,11 +23,6 @@ from eshkol.schedule.kernels.matrix_operands import CHUNK
 from eshkol.schedule.kernels.scalars import Scalar
 
 Four = list[Virtual]  # the registers of a fragment, or of sums
-
-# 2^f for |f| ≤ 1/2, with a relative error of 3e-6: far below what rounding to 16 bits takes away. 2^0 is exactly 1.
-POWER = (1.0, 0.6931241750717163, 0.24024099111557007, 0.055906426161527634, 0.009582852944731712)
-LEAST_POWER = -127.0  # below which powers of two are 0
-TO_WHOLE = 12582912.0  # 1.5 · 2^23: a number that is added to it is rounded to a whole one, in its last bits
 
 
 class RowTile:
@@ -126,47 +121,13 @@ def of(e: Emitter, name: str, *operands: Virtual) -> Virtual:
     return register
 
 
-class Powers:
-    """Code for powers of two."""
-
-    def __init__(self, e: Emitter) -> None:
-        self.e = e
-        self.least, self.to_whole = constant(e, LEAST_POWER), constant(e, TO_WHOLE)
-        self.terms = [constant(e, factor) for factor in POWER]
-        self.bits = constant(e, 23, Type.U32)
-
-    def __call__(self, x: Virtual) -> Virtual:
-        """2^x of a number that is not above 0 by more than rounding; NaN of NaN, and 0 below 2^-126."""
-        e = self.e
-        within = e.fresh(Type.F32)
-        e.record("ACC", ReduceOperation.Max, within, x, self.least)
-        shifted = of(e, "ADD", within, self.to_whole)
-        rest = of(e, "SUB", within, of(e, "SUB", shifted, self.to_whole))
-        found = self.terms[-1]
-        for factor in self.terms[-2::-1]:
-            found = of(e, "FMA", found, rest, factor)
-        whole = of(e, "SHL", bits(e, shifted), self.bits)
-        return bits(e, of(e, "ADD", bits(e, found), whole), Type.F32)
-
-
-def bits(e: Emitter, x: Virtual, ty: Type = Type.U32) -> Virtual:
-    found = e.fresh(ty)
-    e.record("BITCAST", x.ty, ty, found, x)
+def pair(e: Emitter, ty: Type, low: Virtual, high: Virtual) -> Virtual:
+    """Two numbers rounded to 16 bits, in one register."""
+    found = e.fresh(Type.U32)
+    e.record("PACK", ty, found, low, high)
     return found
 
 
-def pair(e: Emitter, ty: Type, low: Virtual, high: Virtual, shift: Virtual) -> Virtual:
-    """Two numbers rounded to 16 bits, in one register; `shift` is 16."""
-    parts = []
-    for number in (low, high):
-        narrow, word, wide = e.fresh(ty), e.fresh(Type.U16), e.fresh(Type.U32)
-        e.record("CVT", Type.F32, ty, narrow, number)
-        e.record("BITCAST", ty, Type.U16, word, narrow)
-        e.record("CVT", Type.U16, Type.U32, wide, word)
-        parts.append(wide)
-    return of(e, "OR", parts[0], of(e, "SHL", parts[1], shift))
-
-
-def as_left(e: Emitter, ty: Type, sums: Sequence[Four], shift: Virtual) -> Four:
+def as_left(e: Emitter, ty: Type, sums: Sequence[Four]) -> Four:
     """Sums of 16 × 16, rounded to 16 bits, as the left factor of another product."""
-    return [pair(e, ty, four[2 * half], four[2 * half + 1], shift) for four in sums for half in range(2)]
+    return [pair(e, ty, four[2 * half], four[2 * half + 1]) for four in sums for half in range(2)]
