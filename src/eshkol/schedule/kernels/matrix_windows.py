@@ -245,28 +245,32 @@ class _Writer(ProductWriter):
     def store(self, sums: list[list[list[Virtual]]], part: Scalar, which: Scalar, top: Scalar, left: Scalar) -> None:
         e, c = self.e, self.c
         start = part * count(self.node.shape) + which * c.step("result", 1)
+        adjoin = not c.deep and count(c.windows) % 2 == 0  # then both of a pair are there, or neither, side by side
         places = []
         for number in range(len(sums[0])):
             pair = left + number * (COLUMNS // 2)
-            places.append([self._column(pair * 2 + beyond) for beyond in range(2)])
+            places.append([self._column(pair, 2)] if adjoin else [self._column(pair * 2 + n) for n in range(2)])
         for number, line in enumerate(sums):
             for half in range(2):
                 row = top + (number * ROWS + half * SIDE)
                 with self.only(e.compare("LT", row, self.rows)):
                     down = start + at_most(e, row, self.rows - 1) * c.step("result", 2)
-                    for column, four in zip(places, line, strict=True):
-                        for (at, inside), register in zip(column, four[2 * half :][:2], strict=True):
-                            value = e.convert(Scalar(e, dtypes.float32, register), self.write.dtype)
+                    for found, four in zip(places, line, strict=True):
+                        given = [Scalar(e, dtypes.float32, register) for register in four[2 * half :][:2]]
+                        values = [e.convert(value, self.write.dtype) for value in given]
+                        for k, (at, inside) in enumerate(found):
                             with self.only(inside):
-                                self.write.store(down + at, value)
+                                for beyond, value in enumerate(values if adjoin else values[k : k + 1]):
+                                    self.write.store(down + at, value, beyond)
 
-    def _column(self, column: Scalar) -> tuple[Scalar, Scalar]:
-        """Where the results of a column lie, beyond those of their row; and whether there are any."""
-        e, c, windows = self.e, self.c, count(self.c.windows)
-        inside = e.compare("LT", column, self.columns)
-        column = at_most(e, column, self.columns - 1)
+    def _column(self, column: Scalar, each: int = 1) -> tuple[Scalar, Scalar]:
+        """Where results of a column lie, or of so many together, beyond those of their row; and if there are any."""
+        e, c, windows, columns = self.e, self.c, count(self.c.windows), self.columns // each
+        inside = e.compare("LT", column, columns)
+        column = at_most(e, column, columns - 1)
         if not c.deep:
-            return e.digit(column, windows, c.examples) * c.step("result", 0) + column % windows, inside
+            example, window = digits(e, column, (c.examples, windows // each))
+            return example * c.step("result", 0) + window * each, inside
         window, channel = digits(e, column, (windows, self.wide.wide * CHUNK))
         inside = e.both(inside, e.compare("LT", channel, c.examples))
         return at_most(e, channel, c.examples - 1) * c.step("result", 0) + window, inside
