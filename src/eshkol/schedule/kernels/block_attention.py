@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from eshkol.atlas.fragments import COLUMNS, LANES, LINE_BYTES, ROWS, SIDE
 from eshkol.atlas.machines import AttentionTile, MachineDescription
@@ -84,6 +84,12 @@ class Span(NamedTuple):
     start: Scalar
     rounds: Scalar
     masked: bool
+
+
+class Fragments(Protocol):
+    """Fragments of lines, one for each step along their elements."""
+
+    def __getitem__(self, step: int, /) -> Four: ...
 
 
 class AttentionWriter:
@@ -205,7 +211,7 @@ class AttentionWriter:
 
     # --- scores ---------------------------------------------------------------------------------------
 
-    def product(self, left: Sequence[Sequence[Four]], right: RowTile, aim: Scalar) -> list[list[Four]]:
+    def product(self, left: Sequence[Fragments], right: RowTile, aim: Scalar) -> list[list[Four]]:
         """Fragments of lines, one for each step along their elements, times the rows of a tile."""
         e = self.e
         found = [zeros(e, self.tile.keys // COLUMNS) for _ in left]

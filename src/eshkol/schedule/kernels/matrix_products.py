@@ -16,6 +16,7 @@ and write nothing. Terms beyond the end of the sums are zeros.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -34,7 +35,7 @@ from eshkol.schedule.kernels.block_products import PART, adding_kernel, corner, 
 from eshkol.schedule.kernels.code import IndexedPlace, Virtual
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import Kernel, shown
-from eshkol.schedule.kernels.matrix_operands import CHUNK, Layout, copied, copying_kernel, pieces, suits
+from eshkol.schedule.kernels.matrix_operands import CHUNK, Laid, LaidRows, Layout, copied, copying_kernel, pieces, suits
 from eshkol.schedule.kernels.matrix_tiling import MatrixTiling, matrix_tilings
 from eshkol.schedule.kernels.products import SEEN_PRODUCT, Seen, View
 from eshkol.schedule.kernels.reads import Read, Write
@@ -77,7 +78,7 @@ def matrix_product_kernels(node: Node, target: MachineDescription) -> tuple[Kern
     cut = matrix_tilings(count(node.shape[:-2]), rows, columns, layouts[0].terms, target)[0]
     before = [copying_kernel(node, k, layout, target) for k, layout in enumerate(layouts) if layout.copied]
     after = [adding_kernel(node, cut.parts, target)] if cut.parts > 1 else []
-    return *before, ProductWriter(node, layouts, cut).kernel(), *after
+    return *before, _MatrixWriter(node, layouts, cut).kernel(), *after
 
 
 def _seen(node: Node) -> Seen:
@@ -102,13 +103,13 @@ def _xor(e: Emitter, one: Scalar, other: Scalar | int, most: int) -> Scalar:
     return Scalar(e, INDEX, register, most=most)
 
 
-class Slab:
+class Slab(ABC):
     """How a slab of a factor lies in shared memory, and how lanes bring it there and load fragments of it."""
 
     def __init__(
-        self, e: Emitter, name: str, layout: Layout, start: Scalar, *, lines: int, depth: int, offset: int
+        self, e: Emitter, name: str, layout: Laid, start: Scalar, *, lines: int, depth: int, offset: int
     ) -> None:  # fmt: skip
-        self.e, self.name, self.ty, self.layout, self.start = e, name, TYPES[layout.dtype], layout, start
+        self.e, self.name, self.ty, self.start = e, name, TYPES[layout.dtype], start
         self.deep, self.depth, self.offset = layout.deep, depth, offset
         self.rows, self.pitch = (lines, depth // CHUNK) if self.deep else (depth, lines // CHUNK)
         self.chunks = self.rows * self.pitch
@@ -138,17 +139,9 @@ class Slab:
                 self.targets[beyond] = self._at(row + beyond, chunk)
         self.find(tile)
 
+    @abstractmethod
     def find(self, tile: Scalar) -> None:
         """Find out where the lines lie that a lane copies chunks of."""
-        e = self.e
-        if self.deep:
-            first, last = tile * self.rows + self.row, self.layout.rows - 1
-            even = first.most is not None and first.most + (self.pieces - 1) * self.step <= last
-            places = [first] if even else [first + n * self.step for n in range(self.pieces)]
-            self.lines = [self.start + at_most(e, at, last) * self.layout.stride for at in places]
-        else:
-            column = at_most(e, tile * self.pitch + self.chunk, self.layout.chunks - 1)
-            self.lines = [self.start + column]
 
     def copy(self, pieces: Sequence[int], slab: Scalar, valid: Scalar, memory: Scalar) -> None:
         """Begin to copy pieces of the slab with this number to where the slab at some chunk of the memory lies.
@@ -172,23 +165,9 @@ class Slab:
             e.use(self.name)
             e.record("CopyAsync", self.ty, target, source, size)
 
+    @abstractmethod
     def source(self, piece: int, slab: Scalar, valid: Scalar) -> tuple[Scalar, int, Scalar]:
         """Where a chunk of a slab lies, and how far beyond that; and whether there is one."""
-        e, inside, further = self.e, valid, piece * self.step
-        whole = self.terms % self.depth == 0
-        if self.deep:
-            chunk = slab * self.pitch + self.chunk
-            if not whole:
-                inside = e.both(valid, e.compare("LT", chunk, self.layout.chunks))
-                chunk = at_most(e, chunk, self.layout.chunks - 1)
-            line = self.lines[min(piece, len(self.lines) - 1)]
-            return line + chunk, further * self.layout.stride if len(self.lines) == 1 else 0, inside
-        term, constant = slab * self.depth + self.row, further * self.layout.stride
-        if not whole:
-            term, constant = term + further, 0
-            inside = e.both(valid, e.compare("LT", term, self.terms))
-            term = at_most(e, term, self.terms - 1)
-        return self.lines[0] + term * self.layout.stride, constant, inside
 
     def _place(self, base: Shared | BufferOffset, position: Scalar) -> Any:
         if position.known is not None:
@@ -230,6 +209,44 @@ class Slab:
             self.e.record("MatrixLoad", *registers, place, not self.deep)
 
 
+class RowSlab(Slab):
+    """A slab of a factor that is rows in memory."""
+
+    def __init__(
+        self, e: Emitter, name: str, layout: LaidRows, start: Scalar, *, lines: int, depth: int, offset: int
+    ) -> None:  # fmt: skip
+        super().__init__(e, name, layout, start, lines=lines, depth=depth, offset=offset)
+        self.layout = layout
+
+    def find(self, tile: Scalar) -> None:
+        e = self.e
+        if self.deep:
+            first, last = tile * self.rows + self.row, self.layout.rows - 1
+            even = first.most is not None and first.most + (self.pieces - 1) * self.step <= last
+            places = [first] if even else [first + n * self.step for n in range(self.pieces)]
+            self.lines = [self.start + at_most(e, at, last) * self.layout.stride for at in places]
+        else:
+            column = at_most(e, tile * self.pitch + self.chunk, self.layout.chunks - 1)
+            self.lines = [self.start + column]
+
+    def source(self, piece: int, slab: Scalar, valid: Scalar) -> tuple[Scalar, int, Scalar]:
+        e, inside, further = self.e, valid, piece * self.step
+        whole = self.terms % self.depth == 0
+        if self.deep:
+            chunk = slab * self.pitch + self.chunk
+            if not whole:
+                inside = e.both(valid, e.compare("LT", chunk, self.layout.chunks))
+                chunk = at_most(e, chunk, self.layout.chunks - 1)
+            line = self.lines[min(piece, len(self.lines) - 1)]
+            return line + chunk, further * self.layout.stride if len(self.lines) == 1 else 0, inside
+        term, constant = slab * self.depth + self.row, further * self.layout.stride
+        if not whole:
+            term, constant = term + further, 0
+            inside = e.both(valid, e.compare("LT", term, self.terms))
+            term = at_most(e, term, self.terms - 1)
+        return self.lines[0] + term * self.layout.stride, constant, inside
+
+
 def _fields(base: Shared | BufferOffset) -> dict[str, Any]:
     return {"handle": base.handle} if isinstance(base, BufferOffset) else {}
 
@@ -237,11 +254,11 @@ def _fields(base: Shared | BufferOffset) -> dict[str, Any]:
 # --- the kernel -----------------------------------------------------------------------------------
 
 
-class ProductWriter:
+class ProductWriter(ABC):
     """The kernel of a product under construction."""
 
-    def __init__(self, node: Node, layouts: Sequence[Layout], cut: MatrixTiling) -> None:
-        self.node, self.layouts, self.cut, self.tile = node, layouts, cut, cut.tile
+    def __init__(self, node: Node, layouts: Sequence[Laid], cut: MatrixTiling) -> None:
+        self.node, self.cut, self.tile = node, cut, cut.tile
         self.rows, self.columns, self.batch = self.extents()
         self.lanes = cut.blocks * self.tile.lanes
         self.e = e = Emitter((self.lanes,), usable=USABLE)
@@ -261,9 +278,9 @@ class ProductWriter:
                 self.reads.append(Read(e, f"x{k}", x.shape, x.dtype))
             self.names.append(copied(k) if layout.copied else f"x{k}")
 
+    @abstractmethod
     def extents(self) -> tuple[int, int, int]:
         """Rows, columns, and how many products there are."""
-        return *self.node.shape[-2:], count(self.node.shape[:-2])
 
     def kernel(self) -> Kernel:
         e, cut, tile = self.e, self.cut, self.tile
@@ -289,16 +306,9 @@ class ProductWriter:
         launch = LaunchConfig.linear(self.lanes, tile.lanes, tile.memory)
         return Kernel(program, launch, None, ("out",), buffers, (), tuple(needed(memory) for memory in self.scratch))
 
+    @abstractmethod
     def slabs(self, which: Scalar) -> list[Slab]:
         """How the factors of one of the products come to shared memory."""
-        e, tile = self.e, self.tile
-        places = digits(e, which, self.node.shape[:-2])
-        found: list[Slab] = []
-        for name, layout, lines in zip(self.names, self.layouts, (tile.rows, tile.columns), strict=True):
-            offset = sum(slab.chunks for slab in found) * LINE_BYTES
-            start = layout.start(e, places)
-            found.append(Slab(e, name, layout, start, lines=lines, depth=tile.depth, offset=offset))
-        return found
 
     def _sums(self, slabs: Sequence[Slab], part: Scalar) -> list[list[list[Virtual]]]:
         e, tile, rounds, held = self.e, self.tile, self.cut.slabs, self.tile.slabs
@@ -358,8 +368,36 @@ class ProductWriter:
                 b = right[number // 2][number % 2 * 2 :][:2]
                 self.e.record("MatrixMultiply", self.ty, *c, *a, *b, *c)
 
+    @abstractmethod
     def store(self, sums: list[list[list[Virtual]]], part: Scalar, which: Scalar, top: Scalar, left: Scalar) -> None:
         """Write the sums of a lane, whose first row and first pair of columns are told."""
+
+    def only(self, truth: Scalar) -> Any:
+        """Around code for lanes for which something holds."""
+        return ExitStack() if truth.known else self.e.only_if(truth)
+
+
+class _MatrixWriter(ProductWriter):
+    """The kernel of a product of matrices."""
+
+    def __init__(self, node: Node, layouts: Sequence[Layout], cut: MatrixTiling) -> None:
+        super().__init__(node, layouts, cut)
+        self.layouts = layouts
+
+    def extents(self) -> tuple[int, int, int]:
+        return self.node.shape[-2], self.node.shape[-1], count(self.node.shape[:-2])
+
+    def slabs(self, which: Scalar) -> list[Slab]:
+        e, tile = self.e, self.tile
+        places = digits(e, which, self.node.shape[:-2])
+        found: list[Slab] = []
+        for name, layout, lines in zip(self.names, self.layouts, (tile.rows, tile.columns), strict=True):
+            offset = sum(slab.chunks for slab in found) * LINE_BYTES
+            start = layout.start(e, places)
+            found.append(RowSlab(e, name, layout, start, lines=lines, depth=tile.depth, offset=offset))
+        return found
+
+    def store(self, sums: list[list[list[Virtual]]], part: Scalar, which: Scalar, top: Scalar, left: Scalar) -> None:
         e = self.e
         result = Dense(which * (self.rows * self.columns), self.columns)
         start = part * count(self.node.shape)
@@ -388,7 +426,3 @@ class ProductWriter:
             at = pair * 2 + beyond
             with self.only(e.compare("LT", at, self.columns)):
                 self.write.store(down + at_most(e, at, self.columns - 1), value)
-
-    def only(self, truth: Scalar) -> Any:
-        """Around code for lanes for which something holds."""
-        return ExitStack() if truth.known else self.e.only_if(truth)

@@ -13,7 +13,6 @@ convolution with the roles of examples and channels exchanged. Both are chunks o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from eshkol.atlas.fragments import COLUMNS, LINE_BYTES, ROWS, SIDE
@@ -29,7 +28,7 @@ from eshkol.schedule.kernels.code import OutOfRegisters, Virtual
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import Kernel, shown
 from eshkol.schedule.kernels.matrix_operands import CHUNK, copied
-from eshkol.schedule.kernels.matrix_products import LARGEST, LEAST, ProductWriter, Slab
+from eshkol.schedule.kernels.matrix_products import LARGEST, LEAST, ProductWriter, RowSlab, Slab
 from eshkol.schedule.kernels.matrix_tiling import MatrixTiling, matrix_tilings
 from eshkol.schedule.kernels.reads import Read, Write
 from eshkol.schedule.kernels.scalars import TYPES, Scalar
@@ -98,11 +97,11 @@ def matrix_convolution_kernels(node: Node, target: MachineDescription) -> tuple[
     c = correlation(node)
     copies = _copies(node, c)
     before = [_copying(node, k, last, target) for k, last in enumerate(copies)]
-    layouts = [_Plain.of(c, copies[1], node.dtype), _Windowed(c, copies[0], node.dtype)]
+    plain, windowed = _Plain.of(c, copies[1], node.dtype), _Windowed(c, copies[0], node.dtype)
     full: OutOfRegisters | None = None
-    for cut in matrix_tilings(c.batch, c.outs, layouts[1].lines, layouts[0].terms, target):
+    for cut in matrix_tilings(c.batch, c.outs, windowed.lines, plain.terms, target):
         try:
-            product = _Writer(node, c, layouts, cut).kernel()
+            product = _Writer(node, c, plain, windowed, cut).kernel()
         except OutOfRegisters as error:  # to find what windows see takes some
             full = error
             continue
@@ -180,7 +179,11 @@ class _Windowed:
 class _WindowSlab(Slab):
     """How lanes bring what windows see to shared memory."""
 
-    layout: _Windowed
+    def __init__(
+        self, e: Emitter, name: str, layout: _Windowed, start: Scalar, *, lines: int, depth: int, offset: int
+    ) -> None:  # fmt: skip
+        super().__init__(e, name, layout, start, lines=lines, depth=depth, offset=offset)
+        self.layout = layout
 
     def find(self, tile: Scalar) -> None:
         e, w, c = self.e, self.layout, self.layout.c
@@ -225,19 +228,18 @@ class _WindowSlab(Slab):
 class _Writer(ProductWriter):
     """The kernel of such a product under construction."""
 
-    def __init__(self, node: Node, c: Correlation, layouts: Sequence[_Plain | _Windowed], cut: MatrixTiling) -> None:
-        self.c = c
-        self.wide = layouts[1]
-        super().__init__(node, layouts, cut)
+    def __init__(self, node: Node, c: Correlation, plain: _Plain, windowed: _Windowed, cut: MatrixTiling) -> None:
+        self.c, self.plain, self.windowed = c, plain, windowed
+        super().__init__(node, (plain, windowed), cut)
 
     def extents(self) -> tuple[int, int, int]:
-        return self.c.outs, self.wide.lines, self.c.batch
+        return self.c.outs, self.windowed.lines, self.c.batch
 
     def slabs(self, which: Scalar) -> list[Slab]:
         e, tile = self.e, self.tile
-        left, right = self.layouts
+        left, right = self.plain, self.windowed
         start = which * left.step, which * right.step
-        first = Slab(e, self.names[0], left, start[0], lines=tile.rows, depth=tile.depth, offset=0)
+        first = RowSlab(e, self.names[0], left, start[0], lines=tile.rows, depth=tile.depth, offset=0)
         offset = first.chunks * LINE_BYTES
         second = _WindowSlab(e, self.names[1], right, start[1], lines=tile.columns, depth=tile.depth, offset=offset)
         return [first, second]
@@ -271,6 +273,6 @@ class _Writer(ProductWriter):
         if not c.deep:
             example, window = digits(e, column, (c.examples, windows // each))
             return example * c.step("result", 0) + window * each, inside
-        window, channel = digits(e, column, (windows, self.wide.wide * CHUNK))
+        window, channel = digits(e, column, (windows, self.windowed.wide * CHUNK))
         inside = e.both(inside, e.compare("LT", channel, c.examples))
         return at_most(e, channel, c.examples - 1) * c.step("result", 0) + window, inside

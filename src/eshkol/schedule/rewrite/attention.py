@@ -268,6 +268,7 @@ def _note(
     made: _Trained, found: _Attention, product: Node, factor: Operand, wanted: Operand, place: int, users: Users
 ) -> None:
     """Take down the gradient that a product becomes, times the scale, if its other factor is the wanted one."""
+    wanted_shape = (found.attrs.q if place == 0 else found.attrs.k).shape
     if factor._replace(scale=1.0) != wanted._replace(scale=1.0):
         return
     for node in users.get(product, []):
@@ -276,7 +277,7 @@ def _note(
             scale, rounded = scale * number, users.get(node, [])
         if math.isclose(scale, found.attrs.scale, rel_tol=1e-6):
             for last in _of(cast, rounded):
-                if last.dtype is found.dtype and last.shape == found.attrs[place].shape:
+                if last.dtype is found.dtype and last.shape == wanted_shape:
                     made.places[last] = place
 
 
