@@ -18,6 +18,7 @@ from functools import cache
 from typing import ClassVar
 
 from eshkol.atlas.fragments import LANES as FRAGMENT_LANES
+from eshkol.atlas.fragments import ROWS as FRAGMENT_ROWS
 from eshkol.atlas.fragments import TYPES as FRAGMENT_TYPES
 from eshkol.atlas.types import Type
 
@@ -71,11 +72,35 @@ class MatrixTile:
 
 
 @dataclass(frozen=True, slots=True)
+class AttentionTile:
+    """The part of attention that a block computes in fragments, of heads of at most so many elements.
+
+    So many sub-groups, each with so many fragments of 16 queries, go along so many keys at a time. All are powers of
+    two, and there are no more keys than queries.
+    """
+
+    widest: int
+    groups: int
+    fragments: int
+    keys: int
+
+    @property
+    def queries(self) -> int:
+        return self.groups * self.fragments * FRAGMENT_ROWS
+
+    @property
+    def lanes(self) -> int:
+        return self.groups * FRAGMENT_LANES
+
+
+@dataclass(frozen=True, slots=True)
 class MatrixUnit:
     """What a machine has for products of fragments: types of factors, whose products are summed in F32, and tiles."""
 
     types: frozenset[Type]
     tiles: tuple[MatrixTile, ...]
+    attention: tuple[AttentionTile, ...] = ()  # those of the narrowest heads first; none: it is made of other products
+    convolutions: bool = False  # whether those are products of fragments too
 
 
 class Precision(Enum):
@@ -158,6 +183,7 @@ MATRICES = MatrixUnit(
         MatrixTile(64, 32, 64, 32, 16, 4), MatrixTile(32, 32, 64, 16, 16, 4),
     ),
 )  # fmt: skip
+ATTENTION = (AttentionTile(64, 4, 2, 64), AttentionTile(128, 4, 1, 64))
 BLOCKS = MachineDescription(
     "blocks", blocks=True, subgroup=32, arrays=False, busy=512, long=1 << 13, part_work=2048, product_tiles=TILES,
 )  # fmt: skip

@@ -211,6 +211,18 @@ def convert(values: Array, source: Type, target: Type) -> Array:
         return _int_to_float(values, source, target)
 
 
+def normal_power(x: Array) -> Array:
+    """EXP2: 2^x, and 0 where F32 has no normal number for it."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.where(x < np.finfo(np.float32).minexp, 0.0, np.exp2(x))
+
+
+def packed(ty: Type, low: Array, high: Array) -> Array:
+    """PACK: two F32 rounded to a 16-bit type, in the halves of a U32."""
+    words = [convert(x, Type.F32, ty).view(np.uint16).astype(np.uint32) for x in (low, high)]
+    return words[0] | words[1] << np.uint32(16)
+
+
 def same_bits(values: Array, target: Type) -> Array:
     """BITCAST: the bits of values as another type of the same width."""
     return np.ascontiguousarray(values).view(target.dtype)

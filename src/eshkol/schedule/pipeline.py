@@ -5,6 +5,7 @@
     orders     sorts as far as they are read               rewrite/orders.py
     factors    factors once, vectors if they are read      rewrite/factors.py
     windows    greatest elements of windows, by value      rewrite/windows.py
+    attention  attention that kernels compute at once      rewrite/attention.py
     patterns   nodes that array instructions do at once    rewrite/patterns.py
     pairs      complex numbers as floats, by transforms    rewrite/pairs.py
     turned     reductions along short rows, side by side   rewrite/turned.py
@@ -44,6 +45,7 @@ from eshkol.schedule.plan.steps import planned as planned
 from eshkol.schedule.plan.together import together as together
 from eshkol.schedule.plan.verify import verify_arena, verify_plan
 from eshkol.schedule.rewrite.arrange import arrange
+from eshkol.schedule.rewrite.attention import attention_in_fragments
 from eshkol.schedule.rewrite.decompose import decompose
 from eshkol.schedule.rewrite.eliminations import eliminate
 from eshkol.schedule.rewrite.factors import share_factors
@@ -70,6 +72,7 @@ PASSES: list[tuple[str, GraphPass]] = [
     ("orders", cut_sorts),
     ("factors", share_factors),
     ("windows", greatest_of_windows),
+    ("attention", attention_in_fragments),
     ("patterns", recognize),
     ("pairs", as_pairs),
     ("turned", turn_reductions),

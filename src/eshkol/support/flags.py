@@ -71,6 +71,7 @@ DUMPS = {
     "orders": "graphs with sorts as far as they are read",
     "factors": "graphs with factors that are computed once",
     "windows": "graphs with the greatest elements of windows, where their places are not asked for",
+    "attention": "graphs with attention of 16-bit floats and its gradients, where kernels compute them at once",
     "patterns": "graphs with nodes that array instructions do at once",
     "pairs": "graphs with complex numbers as pairs of floats, where a Fourier transform is computed",
     "turned": "graphs with reductions along short rows done side by side",

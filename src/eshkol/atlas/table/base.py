@@ -105,6 +105,9 @@ row("CVT", D, "convert: floats round to nearest even; float to integer truncates
 row("BITCAST", D, "the same bits as another type of the same width; which bits a computed NaN has is open",
     (Field("src_ty", Kind.TYPE), Field("dst_ty", Kind.TYPE), out("dst", "dst_ty"), use("src", "src_ty")),
     Values(lambda i, t, a: nx.same_bits(a, i.dst_ty), raw=True), ALL_TYPES, check=_same_width)  # fmt: skip
+row("PACK", D, "dst = two F32 rounded to a type of 16 bits, as CVT does, low in the lower half",
+    (TY, out("dst", Type.U32), use("low", Type.F32), use("high", Type.F32)),
+    Values(lambda i, t, a, b: nx.packed(i.ty, a, b), raw=True), fragments.TYPES)  # fmt: skip
 row("SREG", D, "dst = an index of the lane or block, or a size of the launch, in x, y or z",
     (choice("which", SpecialRegister), out("dst", Type.U32)), Effect(lambda m, i: m.special(i)))  # fmt: skip
 row("ATOM", D, "dst = the element at the address, which becomes (element op src) in one step",

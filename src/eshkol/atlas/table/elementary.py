@@ -37,7 +37,7 @@ from eshkol.atlas.types import FLOATS, Type
 
 INF, NAN = float("inf"), float("nan")
 F32, F64 = Type.F32, Type.F64
-LOG2_E = 1.4426950408889634
+LOG2_E, LN_2 = 1.4426950408889634, 0.6931471805599453
 # ln 2 in two parts; the first has so few bits that its product with any exponent is exact.
 LN2 = {F32: (0.693145751953125, 1.428606765330187e-06), F64: (0.693147180559663, 2.8235290563031577e-13)}
 
@@ -101,6 +101,7 @@ ERF_START, ERF_END = {F32: 1.0, F64: 0.86}, {F32: 4.0, F64: 6.0}
 ERF_SHIFT, ERF_MIDDLE = {F32: 2.0, F64: 3.0}, {F32: 0.25, F64: 0.1875}
 # Where e^x is certainly 0 and certainly infinite, with exponents that two factors 2^k still reach.
 EXP_LOW, EXP_HIGH = {F32: -110.0, F64: -760.0}, {F32: 95.0, F64: 720.0}
+EXP2_LOW, EXP2_LEAST, EXP2_HIGH = -127.0, -126.0, 129.0
 EXPM1_HIGH = {F32: 89.0, F64: 709.9}
 
 
@@ -149,6 +150,20 @@ def _exp(x: ElementaryValue) -> ElementaryValue:
     half = (k << (f.mantissa - 1)) & ~((1 << f.mantissa) - 1)  # of k, as the exponent of a float
     rest = (k << f.mantissa) - half + (f.bias << f.mantissa)
     return x.is_nan().select(x, (y.bits(f.signed) + half).bits(x.ty) * rest.bits(x.ty))
+
+
+def _exp2(x: ElementaryValue) -> ElementaryValue:
+    """2^k y in the same two steps, with k the nearest integer; there are no subnormal results."""
+    f = format_of(x)
+    within = x.max(EXP2_LOW).min(EXP2_HIGH)
+    rounded = within + f.magic
+    r = (within - (rounded - f.magic)) * LN_2
+    y = (r * r).fma(r.polynomial(EXP[x.ty]), r) + 1.0
+    k = rounded.bits(f.signed)
+    half = (k << (f.mantissa - 1)) & ~((1 << f.mantissa) - 1)
+    rest = (k << f.mantissa) - half + (f.bias << f.mantissa)
+    result = (y.bits(f.signed) + half).bits(x.ty) * rest.bits(x.ty)
+    return x.is_nan().select(x, x.below(EXP2_LEAST).select(0.0, result))
 
 
 def _expm1(x: ElementaryValue) -> ElementaryValue:
@@ -373,6 +388,8 @@ def _expansion(function: Callable[..., ElementaryValue]) -> Callable[[CodeBuilde
 
 T = Group.TRANSCENDENTAL
 row("EXP", T, "e to the power src", UNARY, precise(np.exp), FLOATS, expand=_expansion(_exp))
+row("EXP2", T, "2 to the power src, and 0 below the least normal number: machines have instructions for that", UNARY,
+    precise(nx.normal_power), frozenset({F32}), expand=_expansion(_exp2))  # fmt: skip
 row("EXPM1", T, "e^src - 1, accurate near 0", UNARY, precise(np.expm1), FLOATS, expand=_expansion(_expm1))
 row("LOG", T, "natural logarithm", UNARY, precise(np.log), FLOATS, expand=_expansion(_log))
 row("LOG1P", T, "log(1 + src), accurate near 0", UNARY, precise(np.log1p), FLOATS, expand=_expansion(_log1p))

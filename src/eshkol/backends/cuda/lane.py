@@ -51,6 +51,15 @@ class CudaEmitter(Emitter):
             return super().narrow(value, ty, lanes)
         return self.op(f"bitcast bfloat {self.op(f'fptrunc float {value} to bfloat')} to i16")
 
+    def packed(self, low: str, high: str, ty: Type) -> str:
+        """As a vector, which is rounded at once."""
+        half = "bfloat" if ty is Type.BF16 else "half"
+        found = "poison"
+        for place, value in enumerate((low, high)):
+            rounded = self.op(f"fptrunc float {value} to {half}")
+            found = self.op(f"insertelement <2 x {half}> {found}, {half} {rounded}, i32 {place}")
+        return self.op(f"bitcast <2 x {half}> {found} to i32")
+
 
 class CudaLane(LaneWriter):
     """Writes the function of one lane."""
@@ -76,6 +85,8 @@ class CudaLane(LaneWriter):
         self.write_register(i.dst, i.ty, self.e.load(llvm_type(i.ty), place, ", align 8" + INVARIANT))
 
     def lowered(self, i: Instruction, ty: Type, values: list[str], exact: str) -> str:
+        if i.op.name == "EXP2":
+            return self.e.call("float", POWER, ("float", values[0]))
         return self._exponential(values[0]) if i.op.name == "EXP" else super().lowered(i, ty, values, exact)
 
     def _exponential(self, x: str) -> str:

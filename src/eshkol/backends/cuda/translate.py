@@ -40,7 +40,7 @@ _NEWEST = {9: "a"}  # major version whose own instructions have a target of thei
 GRID_WIDE = "GridSync"
 SERIAL = "PhaseWrite"
 NEIGHBOURS = frozenset({"NBRLoad", "NBRStore"})
-OWN = {"EXP": Type.F32}  # instructions that GPUs have something for, of this type: see `lane.py`
+OWN = {"EXP": Type.F32, "EXP2": Type.F32}  # instructions that GPUs have something for, of this type: see `lane.py`
 KERNEL = "kernel"  # the name of the one function of a module that is launched
 _SPECIAL = {"lane": "tid", "size": "ntid", "block": "ctaid"}
 

@@ -71,6 +71,14 @@ class Emitter(FunctionText):
         bits = self.op(f"shl {i32} {self.op(f'zext {i16} {value} to {i32}')}, {splat('i32', 16, lanes)}")
         return self.op(f"bitcast {i32} {bits} to {f32}")
 
+    def packed(self, low: str, high: str, ty: Type) -> str:
+        """Two floats rounded to 16-bit floats, in the halves of a word."""
+        halves = [self.narrow(value, ty) for value in (low, high)]
+        if ty is Type.F16:
+            halves = [self.op(f"bitcast half {half} to i16") for half in halves]
+        first, second = (self.op(f"zext i16 {half} to i32") for half in halves)
+        return self.op(f"or i32 {first}, {self.op(f'shl i32 {second}, 16')}")
+
     def narrow(self, value: str, ty: Type, lanes: int = 1) -> str:
         """A float (or a vector of them) rounded to a 16-bit float; anything else as it is."""
         if not ty.is_half:

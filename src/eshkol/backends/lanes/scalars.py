@@ -227,6 +227,7 @@ LOWERINGS: dict[str, Lowering] = {
     "MOV_IMM": lambda c, v: constant(c.i.value.ty, c.i.value.value),
     "CVT": lambda c, v: convert(c.e, v[0], c.i.src_ty, c.i.dst_ty, c.exact),
     "BITCAST": lambda c, v: c.e.op(f"bitcast {llvm_type(c.i.src_ty)} {v[0]} to {llvm_type(c.i.dst_ty)}"),
+    "PACK": lambda c, v: c.e.packed(v[0], v[1], c.i.ty),
     "ADD": _pair("fadd", "add"),
     "SUB": _pair("fsub", "sub"),
     "MUL": _multiply,

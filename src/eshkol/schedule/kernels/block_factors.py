@@ -240,28 +240,24 @@ class _Taps:
         return line + channel * c.step("weight", 2) + (c.taps - 1 - tap if c.form.around else tap), None
 
 
-class _Windows:
-    """What windows see of x: lines are windows of all examples."""
+class Windows:
+    """Where windows see places of x."""
 
-    def __init__(self, c: Correlation, e: Emitter, read: Source, group: Scalar) -> None:
-        self.c, self.e, self.read, self.deep = c, e, read, c.deep
-        self.start = group * c.step("x", 1)
+    def __init__(self, c: Correlation, e: Emitter) -> None:
+        self.c, self.e = c, e
 
-    def line(self, place: Scalar) -> tuple[Scalar, list[Scalar]]:
-        c = self.c
-        example, *windows = digits(self.e, place, (c.examples, *c.windows))
-        begins = [w * stride for w, stride in zip(windows, c.form.geometry.stride, strict=True)]
-        return self.start + example * c.step("x", 0), begins
+    def begins(self, window: Sequence[Scalar]) -> list[Scalar]:
+        """Where a window begins along each axis."""
+        return [w * stride for w, stride in zip(window, self.c.form.geometry.stride, strict=True)]
 
-    def element(self, line: tuple[Scalar, list[Scalar]], slab: Scalar, term: Scalar) -> tuple[Scalar, Scalar | None]:
-        c, (position, begins) = self.c, line
-        channel, tap = c.term(self.e, slab, term)
-        valid: Scalar | None = None
-        for axis, (begin, place) in enumerate(zip(begins, digits(self.e, tap, c.kernel), strict=True)):
+    def place(self, begins: Sequence[Scalar], tap: Sequence[Scalar]) -> tuple[Scalar, Scalar | None]:
+        """The flat place in x that a tap of a window sees; and whether it is one."""
+        position, valid, c = self.e.number(0), None, self.c
+        for axis, (begin, place) in enumerate(zip(begins, tap, strict=True)):
             seen, inside = self._place(axis, begin + place * c.form.geometry.dilation[axis])
             position = position + seen * count(c.space[axis + 1 :])
             valid = inside if valid is None else self.e.both(valid, inside)
-        return position + channel * c.step("x", 2), valid
+        return position, valid
 
     def _place(self, axis: int, seen: Scalar) -> tuple[Scalar, Scalar]:
         """The place in x of what is seen, in the extents of x; and whether it is one."""
@@ -274,6 +270,26 @@ class _Windows:
         if spread > 1:
             inside = e.both(inside, e.compare("EQ", place % spread, 0))
         return at_most(e, place // spread, extent - 1), inside
+
+
+class _Windows(Windows):
+    """What windows see of x: lines are windows of all examples."""
+
+    def __init__(self, c: Correlation, e: Emitter, read: Source, group: Scalar) -> None:
+        super().__init__(c, e)
+        self.read, self.deep = read, c.deep
+        self.start = group * c.step("x", 1)
+
+    def line(self, place: Scalar) -> tuple[Scalar, list[Scalar]]:
+        c = self.c
+        example, *windows = digits(self.e, place, (c.examples, *c.windows))
+        return self.start + example * c.step("x", 0), self.begins(windows)
+
+    def element(self, line: tuple[Scalar, list[Scalar]], slab: Scalar, term: Scalar) -> tuple[Scalar, Scalar | None]:
+        c, (position, begins) = self.c, line
+        channel, tap = c.term(self.e, slab, term)
+        place, valid = self.place(begins, digits(self.e, tap, c.kernel))
+        return position + place + channel * c.step("x", 2), valid
 
 
 class _Seen:

@@ -24,6 +24,8 @@ from eshkol.ops.row import Aval, Host, Macro, Nested, Parts, Pull, Push, Update
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.cache import Cache
+from eshkol.schedule.kernels.block_attention import attention_kernel, is_attention
+from eshkol.schedule.kernels.block_attention_gradients import gradient_kernels, is_gradients
 from eshkol.schedule.kernels.block_products import block_product_kernels, is_product
 from eshkol.schedule.kernels.block_sort import block_sort_kernels, is_sort
 from eshkol.schedule.kernels.elements import elements_kernel, is_wide, suits
@@ -42,6 +44,7 @@ from eshkol.schedule.kernels.kernel import (
     shown,
 )
 from eshkol.schedule.kernels.matrix_products import is_matrix_product, matrix_product_kernels
+from eshkol.schedule.kernels.matrix_windows import is_matrix_convolution, matrix_convolution_kernels
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import TYPES
 
@@ -81,6 +84,10 @@ def _lower(node: Node, target: MachineDescription) -> Lowered:
     outs = node.outs or (Aval(node.shape, node.dtype),)
     if target.blocks and is_sort(node):
         return block_sort_kernels(node, target)
+    if is_attention(node):
+        return attention_kernel(node, target)
+    if is_gradients(node):
+        return gradient_kernels(node, target)
     how = lowering(node, arrays=target.arrays)
     if isinstance(how, Nested):
         raise TensorError("control flow cannot be one of several lowerings")
@@ -91,6 +98,8 @@ def _lower(node: Node, target: MachineDescription) -> Lowered:
         return Kernel(Program(), None, None, names, (), ())
     if target.blocks and is_matrix_product(node, target):
         return matrix_product_kernels(node, target)
+    if target.blocks and is_matrix_convolution(node, target):
+        return matrix_convolution_kernels(node, target)
     if isinstance(how, Macro):
         return _macro(how, node, outs, names)
     if target.blocks and is_product(node):

@@ -14,6 +14,7 @@ What is left out, l l', is about 2⁻¹⁸ of a product. Products with infinite 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from eshkol.atlas.machines import MachineDescription, Precision
 from eshkol.atlas.program import LaunchConfig
@@ -49,6 +50,39 @@ def suits(view: View) -> bool:
         return False
     places = (laid[0], view.shape[-2 if laid[1] else -1], view.offset, *view.strides[:-2])
     return all(n >= 0 and n % CHUNK == 0 for n in places)
+
+
+class Laid(Protocol):
+    """How a factor is brought to shared memory: in which dtype, whether terms of a line lie side by side, how many."""
+
+    @property
+    def dtype(self) -> DType: ...
+
+    @property
+    def deep(self) -> bool: ...
+
+    @property
+    def terms(self) -> int: ...
+
+    @property
+    def copied(self) -> bool:
+        """Whether it lies in memory of its own, of so many elements (`size`)."""
+
+    @property
+    def size(self) -> int: ...
+
+
+class LaidRows(Laid, Protocol):
+    """One that is rows in memory, so many chunks apart, each of so many."""
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def stride(self) -> int: ...
+
+    @property
+    def chunks(self) -> int: ...
 
 
 class Layout:

@@ -16,6 +16,7 @@ and write nothing. Terms beyond the end of the sums are zeros.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -34,7 +35,7 @@ from eshkol.schedule.kernels.block_products import PART, adding_kernel, corner, 
 from eshkol.schedule.kernels.code import IndexedPlace, Virtual
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import Kernel, shown
-from eshkol.schedule.kernels.matrix_operands import CHUNK, Layout, copied, copying_kernel, pieces, suits
+from eshkol.schedule.kernels.matrix_operands import CHUNK, Laid, LaidRows, Layout, copied, copying_kernel, pieces, suits
 from eshkol.schedule.kernels.matrix_tiling import MatrixTiling, matrix_tilings
 from eshkol.schedule.kernels.products import SEEN_PRODUCT, Seen, View
 from eshkol.schedule.kernels.reads import Read, Write
@@ -77,7 +78,7 @@ def matrix_product_kernels(node: Node, target: MachineDescription) -> tuple[Kern
     cut = matrix_tilings(count(node.shape[:-2]), rows, columns, layouts[0].terms, target)[0]
     before = [copying_kernel(node, k, layout, target) for k, layout in enumerate(layouts) if layout.copied]
     after = [adding_kernel(node, cut.parts, target)] if cut.parts > 1 else []
-    return *before, _Writer(node, layouts, cut).kernel(), *after
+    return *before, _MatrixWriter(node, layouts, cut).kernel(), *after
 
 
 def _seen(node: Node) -> Seen:
@@ -102,13 +103,13 @@ def _xor(e: Emitter, one: Scalar, other: Scalar | int, most: int) -> Scalar:
     return Scalar(e, INDEX, register, most=most)
 
 
-class _Slab:
+class Slab(ABC):
     """How a slab of a factor lies in shared memory, and how lanes bring it there and load fragments of it."""
 
     def __init__(
-        self, e: Emitter, name: str, layout: Layout, start: Scalar, *, lines: int, depth: int, offset: int
+        self, e: Emitter, name: str, layout: Laid, start: Scalar, *, lines: int, depth: int, offset: int
     ) -> None:  # fmt: skip
-        self.e, self.name, self.ty, self.layout, self.start = e, name, TYPES[layout.dtype], layout, start
+        self.e, self.name, self.ty, self.start = e, name, TYPES[layout.dtype], start
         self.deep, self.depth, self.offset = layout.deep, depth, offset
         self.rows, self.pitch = (lines, depth // CHUNK) if self.deep else (depth, lines // CHUNK)
         self.chunks = self.rows * self.pitch
@@ -127,7 +128,6 @@ class _Slab:
 
     def prepare(self, place: Scalar, lanes: int, tile: Scalar) -> None:
         """Find out which chunks a lane copies, of the tile of lines with this number."""
-        e = self.e
         self.step = lanes // self.pitch  # rows between two chunks that a lane copies
         self.pieces = self.chunks // lanes
         row, chunk = place // self.pitch, place % self.pitch
@@ -137,15 +137,11 @@ class _Slab:
             beyond = piece * self.step % SIDE
             if beyond not in self.targets:
                 self.targets[beyond] = self._at(row + beyond, chunk)
-        lines = self.rows if self.deep else self.pitch * CHUNK
-        if self.deep:
-            first, last = tile * lines + row, self.layout.rows - 1
-            even = first.most is not None and first.most + (self.pieces - 1) * self.step <= last
-            places = [first] if even else [first + n * self.step for n in range(self.pieces)]
-            self.lines = [self.start + at_most(e, at, last) * self.layout.stride for at in places]
-        else:
-            column = at_most(e, tile * (lines // CHUNK) + chunk, self.layout.chunks - 1)
-            self.lines = [self.start + column]
+        self.find(tile)
+
+    @abstractmethod
+    def find(self, tile: Scalar) -> None:
+        """Find out where the lines lie that a lane copies chunks of."""
 
     def copy(self, pieces: Sequence[int], slab: Scalar, valid: Scalar, memory: Scalar) -> None:
         """Begin to copy pieces of the slab with this number to where the slab at some chunk of the memory lies.
@@ -153,37 +149,25 @@ class _Slab:
         Zeros arrive where it is not valid.
         """
         e, pitch = self.e, self.pitch
-        whole = self.terms % self.depth == 0
         bytes_: dict[int, Virtual] = {}
         for piece in pieces:
-            further = piece * self.step
-            inside = valid
-            if self.deep:
-                chunk = slab * pitch + self.chunk
-                if not whole:
-                    inside = e.both(valid, e.compare("LT", chunk, self.layout.chunks))
-                    chunk = at_most(e, chunk, self.layout.chunks - 1)
-                line = self.lines[min(piece, len(self.lines) - 1)]
-                position = line + chunk
-                constant = further * self.layout.stride if len(self.lines) == 1 else 0
-            else:
-                term, constant = slab * self.depth + self.row, further * self.layout.stride
-                if not whole:
-                    term, constant = term + further, 0
-                    inside = e.both(valid, e.compare("LT", term, self.terms))
-                    term = at_most(e, term, self.terms - 1)
-                position = self.lines[0] + term * self.layout.stride
+            position, constant, inside = self.source(piece, slab, valid)
             size = bytes_.get(inside.serial)
             if size is None:
                 found = e.register(e.select(inside, e.number(LINE_BYTES), e.number(0)), Type.U32)
                 assert isinstance(found, Virtual)
                 size = bytes_[inside.serial] = found
+            further = piece * self.step
             beyond = further % SIDE
             at = (further - beyond) * pitch * LINE_BYTES + self.offset
             target = self._place(Shared(at), memory + self.targets[beyond])
             source = self._place(BufferOffset(self.name, constant * LINE_BYTES), position)
             e.use(self.name)
             e.record("CopyAsync", self.ty, target, source, size)
+
+    @abstractmethod
+    def source(self, piece: int, slab: Scalar, valid: Scalar) -> tuple[Scalar, int, Scalar]:
+        """Where a chunk of a slab lies, and how far beyond that; and whether there is one."""
 
     def _place(self, base: Shared | BufferOffset, position: Scalar) -> Any:
         if position.known is not None:
@@ -225,6 +209,44 @@ class _Slab:
             self.e.record("MatrixLoad", *registers, place, not self.deep)
 
 
+class RowSlab(Slab):
+    """A slab of a factor that is rows in memory."""
+
+    def __init__(
+        self, e: Emitter, name: str, layout: LaidRows, start: Scalar, *, lines: int, depth: int, offset: int
+    ) -> None:  # fmt: skip
+        super().__init__(e, name, layout, start, lines=lines, depth=depth, offset=offset)
+        self.layout = layout
+
+    def find(self, tile: Scalar) -> None:
+        e = self.e
+        if self.deep:
+            first, last = tile * self.rows + self.row, self.layout.rows - 1
+            even = first.most is not None and first.most + (self.pieces - 1) * self.step <= last
+            places = [first] if even else [first + n * self.step for n in range(self.pieces)]
+            self.lines = [self.start + at_most(e, at, last) * self.layout.stride for at in places]
+        else:
+            column = at_most(e, tile * self.pitch + self.chunk, self.layout.chunks - 1)
+            self.lines = [self.start + column]
+
+    def source(self, piece: int, slab: Scalar, valid: Scalar) -> tuple[Scalar, int, Scalar]:
+        e, inside, further = self.e, valid, piece * self.step
+        whole = self.terms % self.depth == 0
+        if self.deep:
+            chunk = slab * self.pitch + self.chunk
+            if not whole:
+                inside = e.both(valid, e.compare("LT", chunk, self.layout.chunks))
+                chunk = at_most(e, chunk, self.layout.chunks - 1)
+            line = self.lines[min(piece, len(self.lines) - 1)]
+            return line + chunk, further * self.layout.stride if len(self.lines) == 1 else 0, inside
+        term, constant = slab * self.depth + self.row, further * self.layout.stride
+        if not whole:
+            term, constant = term + further, 0
+            inside = e.both(valid, e.compare("LT", term, self.terms))
+            term = at_most(e, term, self.terms - 1)
+        return self.lines[0] + term * self.layout.stride, constant, inside
+
+
 def _fields(base: Shared | BufferOffset) -> dict[str, Any]:
     return {"handle": base.handle} if isinstance(base, BufferOffset) else {}
 
@@ -232,12 +254,12 @@ def _fields(base: Shared | BufferOffset) -> dict[str, Any]:
 # --- the kernel -----------------------------------------------------------------------------------
 
 
-class _Writer:
+class ProductWriter(ABC):
     """The kernel of a product under construction."""
 
-    def __init__(self, node: Node, layouts: Sequence[Layout], cut: MatrixTiling) -> None:
-        self.node, self.layouts, self.cut, self.tile = node, layouts, cut, cut.tile
-        self.rows, self.columns = node.shape[-2:]
+    def __init__(self, node: Node, layouts: Sequence[Laid], cut: MatrixTiling) -> None:
+        self.node, self.cut, self.tile = node, cut, cut.tile
+        self.rows, self.columns, self.batch = self.extents()
         self.lanes = cut.blocks * self.tile.lanes
         self.e = e = Emitter((self.lanes,), usable=USABLE)
         self.ty = TYPES[layouts[0].dtype]
@@ -256,17 +278,20 @@ class _Writer:
                 self.reads.append(Read(e, f"x{k}", x.shape, x.dtype))
             self.names.append(copied(k) if layout.copied else f"x{k}")
 
+    @abstractmethod
+    def extents(self) -> tuple[int, int, int]:
+        """Rows, columns, and how many products there are."""
+
     def kernel(self) -> Kernel:
         e, cut, tile = self.e, self.cut, self.tile
         place, block = e.lane % tile.lanes, e.lane // tile.lanes
-        batch = count(self.node.shape[:-2])
-        part = e.digit(block, cut.down * cut.across * batch, cut.parts)
-        which = e.digit(block, cut.down * cut.across, batch)
+        part = e.digit(block, cut.down * cut.across * self.batch, cut.parts)
+        which = e.digit(block, cut.down * cut.across, self.batch)
         down, across = corner(block % (cut.down * cut.across), cut.down, cut.across)
         group, lane = place // LANES, place % LANES
         wide = tile.columns // tile.group_columns
         groups = group // wide, group % wide
-        slabs = self._slabs(which)
+        slabs = self.slabs(which)
         for slab, number in zip(slabs, (down, across), strict=True):
             slab.prepare(place, tile.lanes, number)
         for k, (slab, lines) in enumerate(zip(slabs, (tile.group_rows, tile.group_columns), strict=True)):
@@ -274,24 +299,18 @@ class _Writer:
         sums = self._sums(slabs, part)
         top = down * tile.rows + groups[0] * tile.group_rows + lane // 4
         pair = across * (tile.columns // 2) + groups[1] * (tile.group_columns // 2) + lane % 4
-        self._store(sums, part, which, top, pair)
+        self.store(sums, part, which, top, pair)
         writes = [self.write, *(memory for memory in self.scratch if memory is not self.write)]
         program = shown(e.finish(self.node.op.name, self.reads, writes, self.lanes))
         buffers = tuple((f"x{k}", k) for k in range(2) if f"x{k}" in program.param)
         launch = LaunchConfig.linear(self.lanes, tile.lanes, tile.memory)
         return Kernel(program, launch, None, ("out",), buffers, (), tuple(needed(memory) for memory in self.scratch))
 
-    def _slabs(self, which: Scalar) -> list[_Slab]:
-        e, tile = self.e, self.tile
-        places = digits(e, which, self.node.shape[:-2])
-        found: list[_Slab] = []
-        for name, layout, lines in zip(self.names, self.layouts, (tile.rows, tile.columns), strict=True):
-            offset = sum(slab.chunks for slab in found) * LINE_BYTES
-            start = layout.start(e, places)
-            found.append(_Slab(e, name, layout, start, lines=lines, depth=tile.depth, offset=offset))
-        return found
+    @abstractmethod
+    def slabs(self, which: Scalar) -> list[Slab]:
+        """How the factors of one of the products come to shared memory."""
 
-    def _sums(self, slabs: Sequence[_Slab], part: Scalar) -> list[list[list[Virtual]]]:
+    def _sums(self, slabs: Sequence[Slab], part: Scalar) -> list[list[list[Virtual]]]:
         e, tile, rounds, held = self.e, self.tile, self.cut.slabs, self.tile.slabs
         steps = tile.depth // TERMS
         size = sum(slab.chunks for slab in slabs)
@@ -330,7 +349,7 @@ class _Writer:
         return sums
 
     def _begin(
-        self, slabs: Sequence[_Slab], part: Scalar, number: Scalar, memory: Scalar, turns: Sequence[int], turn: int
+        self, slabs: Sequence[Slab], part: Scalar, number: Scalar, memory: Scalar, turns: Sequence[int], turn: int
     ) -> None:
         """Begin to copy the slab of a part with this number, or in one of several turns a share of it."""
         e, rounds = self.e, self.cut.slabs
@@ -349,8 +368,36 @@ class _Writer:
                 b = right[number // 2][number % 2 * 2 :][:2]
                 self.e.record("MatrixMultiply", self.ty, *c, *a, *b, *c)
 
-    def _store(self, sums: list[list[list[Virtual]]], part: Scalar, which: Scalar, top: Scalar, left: Scalar) -> None:
+    @abstractmethod
+    def store(self, sums: list[list[list[Virtual]]], part: Scalar, which: Scalar, top: Scalar, left: Scalar) -> None:
         """Write the sums of a lane, whose first row and first pair of columns are told."""
+
+    def only(self, truth: Scalar) -> Any:
+        """Around code for lanes for which something holds."""
+        return ExitStack() if truth.known else self.e.only_if(truth)
+
+
+class _MatrixWriter(ProductWriter):
+    """The kernel of a product of matrices."""
+
+    def __init__(self, node: Node, layouts: Sequence[Layout], cut: MatrixTiling) -> None:
+        super().__init__(node, layouts, cut)
+        self.layouts = layouts
+
+    def extents(self) -> tuple[int, int, int]:
+        return self.node.shape[-2], self.node.shape[-1], count(self.node.shape[:-2])
+
+    def slabs(self, which: Scalar) -> list[Slab]:
+        e, tile = self.e, self.tile
+        places = digits(e, which, self.node.shape[:-2])
+        found: list[Slab] = []
+        for name, layout, lines in zip(self.names, self.layouts, (tile.rows, tile.columns), strict=True):
+            offset = sum(slab.chunks for slab in found) * LINE_BYTES
+            start = layout.start(e, places)
+            found.append(RowSlab(e, name, layout, start, lines=lines, depth=tile.depth, offset=offset))
+        return found
+
+    def store(self, sums: list[list[list[Virtual]]], part: Scalar, which: Scalar, top: Scalar, left: Scalar) -> None:
         e = self.e
         result = Dense(which * (self.rows * self.columns), self.columns)
         start = part * count(self.node.shape)
@@ -360,7 +407,7 @@ class _Writer:
         for number, line in enumerate(sums):
             for half in range(2):
                 row = top + (number * ROWS + half * SIDE)
-                with self._only(e.compare("LT", row, self.rows)):
+                with self.only(e.compare("LT", row, self.rows)):
                     down = start + result.row(at_most(e, row, self.rows - 1))
                     for k, four in enumerate(line):
                         pair, beyond = (pairs[0], k * COLUMNS) if whole else (pairs[k], 0)
@@ -370,15 +417,12 @@ class _Writer:
         e = self.e
         values = [e.convert(Scalar(e, dtypes.float32, register), self.write.dtype) for register in sums]
         if self.columns % 2 == 0:  # both lie within the result, or neither, and side by side where machines like it
-            with self._only(e.compare("LT", pair, self.columns // 2)):
+            with self.only(e.compare("LT", pair, self.columns // 2)):
                 first = down + at_most(e, pair, self.columns // 2 - 1) * 2
                 for beyond, value in enumerate(values):
                     self.write.store(first, value, further + beyond)
             return
         for beyond, value in enumerate(values):
             at = pair * 2 + beyond
-            with self._only(e.compare("LT", at, self.columns)):
+            with self.only(e.compare("LT", at, self.columns)):
                 self.write.store(down + at_most(e, at, self.columns - 1), value)
-
-    def _only(self, truth: Scalar) -> Any:
-        return ExitStack() if truth.known else self.e.only_if(truth)

@@ -34,6 +34,7 @@ from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.node import Node, make
 from eshkol.ops import TABLE, dtypes, shapes
 from eshkol.ops.contraction import COUNTED, matrix_product
+from eshkol.ops.elementwise import cast
 from eshkol.ops.movement import ToShape, expand, permute, reshape
 from eshkol.ops.row import Op, Shape
 from eshkol.ops.slicing import slice_
@@ -123,18 +124,22 @@ class Operand(NamedTuple):
         return Operand(x, View.of(x.shape), 1.0)
 
 
-def _operand(x: Node) -> Operand:
-    """What an operand is read from, behind nodes that move or scale its elements."""
+def operand(x: Node, *, widened: bool = False) -> Operand:
+    """What an operand is read from, behind nodes that move or scale its elements, or make float32 of 16-bit floats."""
     passed: list[Node] = []
     at = x
-    while len(passed) < LOOKED_THROUGH and at.data is None and (at.op in _MOVES or _number(at) is not None):
+    while len(passed) < LOOKED_THROUGH and at.data is None:
+        if at.op not in _MOVES and number_of(at) is None and not (widened and widens(at)):
+            break
         passed.append(at)
         at = _onward(at)
     found = Operand.of(at)
     for node in reversed(passed):
-        factor = _number(node)
+        factor = number_of(node)
         if factor is not None:
             found = found._replace(scale=found.scale * factor)
+            continue
+        if node.op is cast:
             continue
         view = _moved(node, found.view)
         found = Operand.of(node) if view is None else found._replace(view=view)
@@ -146,7 +151,7 @@ def _onward(node: Node) -> Node:
     return node.inputs[1] if node.op is _MUL and node.inputs[0].op is CONST else node.inputs[0]
 
 
-def _number(node: Node) -> float | None:
+def number_of(node: Node) -> float | None:
     """The number that a node multiplies another by, where it may do so later as well."""
     if node.op is not _MUL or node.dtype not in _SCALED:
         return None
@@ -155,6 +160,16 @@ def _number(node: Node) -> float | None:
             number = float(one.attrs.array)
             return number if SCALES[0] <= abs(number) <= SCALES[1] else None
     return None
+
+
+def widens(node: Node) -> bool:
+    """Whether a node makes float32 of 16-bit floats."""
+    return node.op is cast and node.dtype is dtypes.float32 and is_half(node.inputs[0])
+
+
+def is_half(node: Node) -> bool:
+    """Whether a node is of 16-bit floats."""
+    return node.dtype.is_float and node.dtype.bits == 16
 
 
 def _moved(node: Node, view: View) -> View | None:
@@ -214,7 +229,7 @@ def _is_product(node: Node) -> bool:
 
 def _seen(product: Node, scale: float, order: tuple[int, ...]) -> Match | None:
     """A product with its operands where they lie, if something comes of it."""
-    first, second = (_operand(x) for x in product.inputs)
+    first, second = (operand(x) for x in product.inputs)
     plain = tuple(map(Operand.of, product.inputs))
     last = len(order) - 1
     turns = order[-1] == last - 1  # the transpose of a product is a product of transposes
@@ -237,7 +252,7 @@ def _in_fragments(target: MachineDescription, node: Node, users: Counter[Node]) 
     """A product in fragments with its operands where they lie, if one of them lies elsewhere."""
     if not _is_product(node) or not multiplies(node, target) or node.dtype is dtypes.float32:  # which is copied anyway
         return None
-    first, second = (_operand(x) for x in node.inputs)
+    first, second = (operand(x) for x in node.inputs)
     plain = tuple(map(Operand.of, node.inputs))
     for x, y in ((first, second), (first, plain[1]), (plain[0], second)):
         if (x, y) != plain and all(o in plain or (o.scale == 1.0 and suits(o.view)) for o in (x, y)):
@@ -266,7 +281,7 @@ def _permuted(node: Node, users: Counter[Node]) -> Match | None:
 
 def _unscaled(node: Node, users: Counter[Node]) -> tuple[Node, float]:
     """A product that nothing else uses than a node which multiplies it by a number, and the number."""
-    number = _number(node) if node.data is None else None
+    number = number_of(node) if node.data is None else None
     if number is None or not _is_product(inner := _onward(node)) or users[inner] != 1:
         return node, 1.0
     return inner, number
@@ -312,7 +327,7 @@ def _followed(node: Node, users: Counter[Node]) -> Match | None:
 
 def _flat(x: Node) -> tuple[Node, bool, float, Shape]:
     """A matrix as the fused instruction reads it: from where, whether transposed, the number, the shape there."""
-    base, view, scale = _operand(x)
+    base, view, scale = operand(x)
     laid = view.matrix()
     if view.offset == 0 and laid is not None and base.size == x.size:
         stored = view.shape[::-1] if laid[1] else view.shape
@@ -384,7 +399,7 @@ def _attention(product: Node, users: Counter[Node], *, interleaved: bool = False
     weights, causal, mask = product.inputs[0], False, None
     if _alone(weights, _WHERE, users):  # zero where attention is not allowed
         mask, weights, zero = weights.inputs
-        if not _is_number(zero, lambda n: n == 0) or not (causal := _is_causal(mask)):
+        if not is_number(zero, lambda n: n == 0) or not (causal := is_causal(mask)):
             return None
     if not _alone(weights, _SOFTMAX, users) or weights.attrs.axis != weights.ndim - 1:
         return None
@@ -393,12 +408,12 @@ def _attention(product: Node, users: Counter[Node], *, interleaved: bool = False
         if not _alone(scores, _WHERE, users) or scores.inputs[0] is not mask:
             return None
         least, dtype = float(np.finfo(scores.dtype.numpy).min), scores.dtype
-        if not _is_number(scores.inputs[2], lambda n: n <= least) or dtype not in _SCALED:
+        if not is_number(scores.inputs[2], lambda n: n <= least) or dtype not in _SCALED:
             return None
         scores = scores.inputs[1]
     if not _alone(scores, matrix_product, users) or not _is_product(scores):
         return None
-    q, k, v = _operand(scores.inputs[0]), _operand(scores.inputs[1]), _operand(product.inputs[1])
+    q, k, v = operand(scores.inputs[0]), operand(scores.inputs[1]), operand(product.inputs[1])
     k = k._replace(view=k.view.turned())
     *batch, length, dim = q.view.shape
     if not q.view.shape == k.view.shape == v.view.shape or v.scale != 1.0:
@@ -410,9 +425,9 @@ def _attention(product: Node, users: Counter[Node], *, interleaved: bool = False
     heads = batch[-1] if interleaved else shapes.count(tuple(batch))
     shape = (batch[0], length, heads, dim) if interleaved else (1, heads, length, dim)
     lies = tuple(dense(shape)[axis] for axis in (0, 2, 1, 3)) if interleaved else dense((*batch, length, dim))
-    for operand in (q, k, v):
-        same = all(n == 1 or s == t for n, s, t in zip(operand.view.shape, operand.view.strides, lies, strict=True))
-        if not same or operand.view.offset or operand.base.size != shapes.count(shape):
+    for read in (q, k, v):
+        same = all(n == 1 or s == t for n, s, t in zip(read.view.shape, read.view.strides, lies, strict=True))
+        if not same or read.view.offset or read.base.size != shapes.count(shape):
             return None
     return Match(ATTENDED, Attended(causal, interleaved), tuple((o.base, shape) for o in (q, k, v)))
 
@@ -422,11 +437,12 @@ def _alone(node: Node, op: Op, users: Counter[Node]) -> bool:
     return node.op is op and node.data is None and users[node] == 1
 
 
-def _is_number(node: Node, holds: Callable[[float], bool]) -> bool:
+def is_number(node: Node, holds: Callable[[float], bool]) -> bool:
+    """Whether a node is a number of which something holds."""
     return node.op is CONST and holds(float(node.attrs.array))
 
 
-def _is_causal(mask: Node) -> bool:
+def is_causal(mask: Node) -> bool:
     """Whether a mask says that no place comes later than the row: rows from 0 on, against columns from 0 on."""
     if mask.op is not _GREATER_EQUAL or mask.data is not None or mask.ndim < 2:
         return False

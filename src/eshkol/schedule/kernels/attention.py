@@ -1,0 +1,109 @@
+"""The rows of attention in fragments of matrices: 16-bit floats, read where they lie, with sums in float32.
+
+No user calls them: `rewrite/attention.py` makes them of what `ops/attention.py` is composed of and of its derivatives,
+for machines with instructions for fragments; `block_attention.py` and `block_attention_gradients.py` have the kernels.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from eshkol.ops import dtypes, shapes
+from eshkol.ops.contraction import wide
+from eshkol.ops.row import STRUCTURE, Aval, HasAval, NoDerivative, Op, Shape, row
+from eshkol.schedule.kernels.products import View
+
+_AFTER = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
+
+
+class SeenAttention(NamedTuple):
+    """softmax(scale · q · kᵀ) · v of views of … × length × dim, whose axes in front broadcast.
+
+    Causal: query t attends to keys 0 … t.
+    """
+
+    q: View
+    k: View
+    v: View
+    scale: float
+    causal: bool
+
+    @property
+    def batch(self) -> Shape:
+        return shapes.broadcast(self.q.shape[:-2], self.k.shape[:-2], self.v.shape[:-2])
+
+    @property
+    def shape(self) -> Shape:
+        """Of the result."""
+        return (*self.batch, self.q.shape[-2], self.v.shape[-1])
+
+    def steps(self, view: View) -> list[int]:
+        """How far apart the matrices of a view lie along each axis of the batch."""
+        batch = self.batch
+        lead = len(batch) - len(view.shape) + 2
+        return [
+            view.strides[axis - lead] if axis >= lead and view.shape[axis - lead] > 1 else 0
+            for axis in range(len(batch))
+        ]
+
+
+def _scores(a: SeenAttention, q: Any, k: Any) -> Any:
+    scores = np.matmul(wide(a.q.array(q)), np.swapaxes(wide(a.k.array(k)), -1, -2)) * np.float32(a.scale)
+    if a.causal:
+        rows, columns = scores.shape[-2:]
+        scores = np.where(np.arange(rows)[:, None] >= np.arange(columns), scores, -np.inf)
+    return scores
+
+
+def _with_sums(a: SeenAttention, q: Any, k: Any, v: Any) -> tuple[Any, Any]:
+    scores = _scores(a, q, k)
+    greatest = scores.max(-1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        powers = np.exp(scores - greatest)
+    total = powers.sum(-1, keepdims=True)
+    found = np.matmul(powers / total, wide(a.v.array(v)))
+    return found, ((greatest + np.log(total)) / np.log(2)).astype(np.float32)[..., 0]
+
+
+SEEN_ATTENTION: Op = row(Op(
+    name="seen_attention", doc="softmax(scale·q·kᵀ)·v of 16-bit floats that are read where they lie.", function=None,
+    names=("q", "k", "v"), group=STRUCTURE, method=False, infer=lambda a, q, k, v: Aval(a.shape, q.dtype),
+    reference=lambda a, q, k, v: _with_sums(a, q, k, v)[0], derivative=_AFTER,
+))  # fmt: skip
+SUMMED_ATTENTION: Op = row(Op(
+    name="summed_attention", doc="The same, and the logarithm to base 2 of each row's sum of e^(scale·q·kᵀ).",
+    function=None, names=("q", "k", "v"), group=STRUCTURE, method=False,
+    infer=lambda a, q, k, v: (Aval(a.shape, q.dtype), Aval(a.shape[:-1], dtypes.float32)),
+    reference=_with_sums, derivative=_AFTER,
+))  # fmt: skip
+
+
+class AttentionGradients(NamedTuple):
+    """Attention, and how the cotangent of its result is seen."""
+
+    attention: SeenAttention
+    cotangent: View
+
+
+def _infer_gradients(a: AttentionGradients, q: HasAval, *rest: HasAval) -> tuple[Aval, ...]:
+    return tuple(Aval(view.shape, q.dtype) for view in a.attention[:3])
+
+
+def _gradients(a: AttentionGradients, q: Any, k: Any, v: Any, ct: Any, sums: Any, inner: Any) -> tuple[Any, ...]:
+    """Those of q, k and v, of the sums that attention gives, and of ct · result for each query."""
+    seen = a.attention
+    weights = np.exp2(_scores(seen, q, k) / np.float32(np.log(2)) - sums[..., None])
+    (q, k, v), ct = (wide(view.array(x)) for view, x in zip(seen[:3], (q, k, v), strict=True)), a.cotangent.array(ct)
+    ct = wide(ct)
+    of_scores = weights * (np.matmul(ct, np.swapaxes(v, -1, -2)) - inner[..., None]) * np.float32(seen.scale)
+    turned = np.swapaxes(of_scores, -1, -2)
+    return np.matmul(of_scores, k), np.matmul(turned, q), np.matmul(np.swapaxes(weights, -1, -2), ct)
+
+
+ATTENTION_GRADIENTS: Op = row(Op(
+    name="attention_gradients", doc="The gradients of q, k and v, for a cotangent of what attention gives.",
+    function=None, names=("q", "k", "v", "ct", "sums", "inner"), group=STRUCTURE, method=False,
+    infer=_infer_gradients, reference=_gradients, derivative=_AFTER,
+))  # fmt: skip

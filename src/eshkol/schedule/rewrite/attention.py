@@ -1,0 +1,341 @@
+"""Attention of 16-bit floats, and its gradients, as machines with fragments of matrices compute them at once.
+
+Comes in: nodes that are simple (`simplify.py`) and whose derivatives have been taken. Goes out: equivalent nodes.
+
+    q·kᵀ·scale → mask of what comes later → softmax → · v → 16 bits       one `seen_attention`
+    the same, where the gradients of q, k and v are computed as well      `summed_attention`, `attention_gradients`
+
+Everything between is of float32 as `ops/attention.py` says it. The kernels round weights to 16 bits before they are
+multiplied, and sums are taken in their order; where attention is causal, what comes later is not looked at. Gradients
+are found from the softmax on:
+
+    p = softmax        of p = c · vᵀ        t = of p · p        of scores = t - p · Σ t
+    of q = of scores · k · scale            of k = of scoresᵀ · q · scale             of v = pᵀ · c
+
+Whichever of the three is there is replaced. What else needs a node in between still gets it, computed as before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from eshkol.atlas.machines import MachineDescription
+from eshkol.graph.node import Current, Node, make, remade, topological
+from eshkol.ops import TABLE, dtypes
+from eshkol.ops.contraction import matrix_product
+from eshkol.ops.elementwise import cast
+from eshkol.ops.movement import ToShape, permute, reshape
+from eshkol.ops.row import Op, Shape
+from eshkol.ops.shapes import count
+from eshkol.ops.structural import PICK, Pick
+from eshkol.schedule.kernels.attention import (
+    ATTENTION_GRADIENTS,
+    SEEN_ATTENTION,
+    SUMMED_ATTENTION,
+    AttentionGradients,
+    SeenAttention,
+)
+from eshkol.schedule.kernels.block_attention import attends, in_rows
+from eshkol.schedule.kernels.block_attention_gradients import has_gradients
+from eshkol.schedule.rewrite.patterns import Operand, is_causal, is_half, is_number, number_of, operand, widens
+
+_MUL, _ADD, _NEG, _SUM = (TABLE[name] for name in ("mul", "add", "neg", "sum"))
+_WHERE, _SOFTMAX = TABLE["where"], TABLE["softmax"]
+Users = dict[Node, list[Node]]
+
+
+class _Attention(NamedTuple):
+    """Attention that was found: the softmax, the mask and the weights made of it, what is read, and the result.
+
+    There is no result where only the gradients are asked for.
+    """
+
+    softmax: Node
+    mask: Node | None
+    weights: Node
+    operands: tuple[Operand, Operand, Operand]
+    attrs: SeenAttention
+    result: Node | None
+
+    @property
+    def dtype(self) -> dtypes.DType:
+        return self.operands[0].base.dtype
+
+    def inner(self) -> list[Node]:
+        """What lies between q, k, v and the result."""
+        assert self.result is not None
+        found = {self.result.inputs[0], self.weights, self.softmax, self.softmax.inputs[0]}
+        return [*found] if self.mask is None else [*found, self.softmax.inputs[0].inputs[1]]
+
+
+@dataclass
+class _Trained:
+    """Attention with its gradients: the cotangent as float32, where it lies, and which node is which gradient."""
+
+    cotangent: Node
+    seen: Operand
+    places: dict[Node, int] = field(default_factory=dict)
+
+
+def attention_in_fragments(results: Sequence[Node], target: MachineDescription) -> list[Node]:
+    """The results, of nodes that a machine's kernels for attention compute."""
+    if target.matrices is None or not target.matrices.attention:
+        return list(results)
+    order = topological(results, through=_behind)
+    if not any(node.op is _SOFTMAX for node in order):
+        return list(results)
+    users: Users = {}
+    for node in order:
+        for x in _behind(node):
+            users.setdefault(x, []).append(node)
+    plain: dict[Node, _Attention] = {}
+    trained: dict[Node, tuple[_Attention, _Trained]] = {}
+    for node in order:
+        if not _is(node, _SOFTMAX):
+            continue
+        for found in _attention(node, users, target):
+            if found.result is not None and all(len(users[x]) == 1 and x not in results for x in found.inner()):
+                plain[found.result] = found
+            elif (gradients := _gradients(found, users, target)) is not None:
+                replaced = gradients.places if found.result is None else (found.result, *gradients.places)
+                trained.update(dict.fromkeys(replaced, (found, gradients)))
+            else:
+                continue
+            break
+    return _Rebuilding(plain, trained).of(results) if plain or trained else list(results)
+
+
+def _behind(node: Node) -> tuple[Node, ...]:
+    return () if node.data is not None else node.inputs
+
+
+# --- attention ------------------------------------------------------------------------------------
+
+
+def _attention(softmax: Node, users: Users, target: MachineDescription) -> Iterator[_Attention]:
+    """The ways to see a softmax as that of attention, those with a result first."""
+    scores, mask, weights = softmax.inputs[0], None, softmax
+    if softmax.attrs.axis != softmax.ndim - 1 or softmax.dtype is not dtypes.float32:
+        return
+    if _is(scores, _WHERE):  # the least number there, before the softmax
+        mask, least = scores.inputs[0], float(np.finfo(np.float32).min)
+        if not is_causal(mask) or not is_number(scores.inputs[2], lambda n: n <= least):
+            return
+        scores = scores.inputs[1]
+        masked = next((x for x in users.get(softmax, []) if _unmasked(x, mask) is softmax), None)
+        if masked is None:
+            return
+        weights = masked
+    if not _is(scores, matrix_product):
+        return
+    q, k = (operand(x, widened=True) for x in scores.inputs)
+    k = k._replace(view=k.view.turned())
+    for values, result in _values(softmax, mask, weights, users):
+        v = operand(values, widened=True)
+        v = v if result is not None else v._replace(view=v.view.turned())
+        attrs = SeenAttention(q.view, k.view, v.view, q.scale * k.scale, mask is not None)
+        alike = is_half(q.base) and q.base.dtype is k.base.dtype is v.base.dtype and v.scale == 1.0
+        if not alike or not attends(attrs, q.base.dtype, target):
+            continue
+        if result is None or (result.dtype is q.base.dtype and result.shape == attrs.shape):
+            yield _Attention(softmax, mask, weights, (q, k, v), attrs, result)
+
+
+def _values(softmax: Node, mask: Node | None, weights: Node, users: Users) -> Iterator[tuple[Node, Node | None]]:
+    """What the weights are multiplied by, with the result; then what a cotangent is, transposed."""
+    for product in _of(matrix_product, users.get(weights, [])):
+        if product.inputs[0] is weights:
+            for result in _of(cast, users.get(product, [])):
+                yield product.inputs[1], result
+    for _, product in _of_weights(softmax, mask, users):
+        yield product.inputs[1], None
+
+
+def _of_weights(softmax: Node, mask: Node | None, users: Users) -> Iterator[tuple[Node, Node]]:
+    """Nodes that are the weights times their gradients, and the products that those are."""
+    for times in _of(_MUL, users.get(softmax, [])):
+        for factor in times.inputs:
+            product = factor if mask is None else _unmasked(factor, mask)
+            if product is not None and _is(product, matrix_product):
+                yield times, product
+
+
+def _is(node: Node, op: Op) -> bool:
+    return node.op is op and node.data is None
+
+
+# --- gradients ------------------------------------------------------------------------------------
+
+
+def _gradients(found: _Attention, users: Users, target: MachineDescription) -> _Trained | None:
+    """The gradients of attention, if they are computed."""
+    for times, product in _of_weights(found.softmax, found.mask, users):
+        cotangent, values = product.inputs
+        v = operand(values, widened=True)
+        made = _Trained(cotangent, _seen(cotangent))
+        attrs = AttentionGradients(found.attrs, made.seen.view)
+        fits = v._replace(view=v.view.turned()) == found.operands[2] and made.seen.scale == 1.0
+        if not fits or made.seen.base.dtype is not found.dtype or not has_gradients(attrs, found.dtype, target):
+            continue
+        for of_scores in _of_scores(times, found, users):
+            _place(made, found, of_scores, users)
+        if made.places:
+            return made
+    return None
+
+
+def _seen(cotangent: Node) -> Operand:
+    """A cotangent as 16-bit floats where they lie, or where they are put."""
+    seen = operand(cotangent, widened=True)
+    if not in_rows(seen.view) and widens(cotangent):
+        return Operand.of(cotangent.inputs[0])
+    return seen
+
+
+def _of(op: Op, nodes: Sequence[Node]) -> Iterator[Node]:
+    return (node for node in nodes if _is(node, op))
+
+
+def _unmasked(node: Node, mask: Node) -> Node | None:
+    """What a node is where a mask holds, if it is 0 elsewhere."""
+    if not _is(node, _WHERE) or node.inputs[0] is not mask or not is_number(node.inputs[2], lambda n: n == 0):
+        return None
+    return node.inputs[1]
+
+
+def _of_scores(times: Node, found: _Attention, users: Users) -> Iterator[Node]:
+    """t - p · Σ t of t, where what is not attended to is 0."""
+    for negative in _of(_NEG, users.get(times, [])):
+        for total in _of(_SUM, users.get(negative, [])):
+            if tuple(total.attrs.axes) != (times.ndim - 1,):
+                continue
+            for spread in _of(_MUL, users[found.softmax]):
+                other = next((x for x in spread.inputs if x is not found.softmax), None)
+                if other is None or not _is_spread(other, total):
+                    continue
+                for added in _of(_ADD, users.get(spread, [])):
+                    if times not in added.inputs:
+                        continue
+                    if found.mask is None:
+                        yield added
+                        continue
+                    for masked in _of(_WHERE, users.get(added, [])):
+                        if _unmasked(masked, found.mask) is added:
+                            yield masked
+
+
+def _is_spread(node: Node, total: Node) -> bool:
+    """Whether a node is the sums of rows, with one more axis for their elements."""
+    if total.attrs.keepdims:
+        return node is total
+    shape = (*total.shape, 1)
+    while len(shape) > len(node.shape) and shape[0] == 1:
+        shape = shape[1:]
+    return _is(node, reshape) and node.inputs[0] is total and node.shape == shape
+
+
+def _place(made: _Trained, found: _Attention, of_scores: Node, users: Users) -> None:
+    """Find the nodes that are gradients of q, k and v."""
+    q, k, _ = found.operands
+    for product in _of(matrix_product, users.get(of_scores, [])):
+        if product.inputs[0] is of_scores:
+            _note(made, found, product, operand(product.inputs[1], widened=True), k, 0, users)
+    for product in _transposed(of_scores, users):
+        _note(made, found, product, operand(product.inputs[1], widened=True), q, 1, users)
+    for product in _transposed(found.weights, users):
+        if product.inputs[1] is made.cotangent:
+            for rounded in _of(cast, users.get(product, [])):
+                if rounded.dtype is found.dtype and rounded.shape == found.attrs.v.shape:
+                    made.places[rounded] = 2
+
+
+def _transposed(node: Node, users: Users) -> Iterator[Node]:
+    """Products whose left factor is a node transposed."""
+    last = node.ndim - 1
+    for turned in _of(permute, users.get(node, [])):
+        if tuple(turned.attrs.axes) == (*range(last - 1), last, last - 1):
+            for product in _of(matrix_product, users.get(turned, [])):
+                if product.inputs[0] is turned:
+                    yield product
+
+
+def _note(
+    made: _Trained, found: _Attention, product: Node, factor: Operand, wanted: Operand, place: int, users: Users
+) -> None:
+    """Take down the gradient that a product becomes, times the scale, if its other factor is the wanted one."""
+    wanted_shape = (found.attrs.q if place == 0 else found.attrs.k).shape
+    if factor._replace(scale=1.0) != wanted._replace(scale=1.0):
+        return
+    for node in users.get(product, []):
+        scale, rounded = factor.scale, [node]
+        if (number := number_of(node)) is not None and node.data is None:
+            scale, rounded = scale * number, users.get(node, [])
+        if math.isclose(scale, found.attrs.scale, rel_tol=1e-6):
+            for last in _of(cast, rounded):
+                if last.dtype is found.dtype and last.shape == wanted_shape:
+                    made.places[last] = place
+
+
+# --- the graph without them -----------------------------------------------------------------------
+
+
+class _Rebuilding:
+    """The graph with attention in place of what it is composed of."""
+
+    def __init__(self, plain: dict[Node, _Attention], trained: dict[Node, tuple[_Attention, _Trained]]) -> None:
+        self.plain, self.trained = plain, trained
+        self.new: dict[Node, Node] = {}
+        self.summed: dict[Node, Node] = {}
+        self.gradients: dict[Node, Node] = {}
+
+    def of(self, results: Sequence[Node]) -> list[Node]:
+        previous = Current.site
+        try:
+            for node in topological(results, through=self._needs):
+                Current.site = node.site
+                if node in self.plain:
+                    found = self.plain[node]
+                    self.new[node] = make(SEEN_ATTENTION, self._operands(found), found.attrs)
+                elif node in self.trained:
+                    self.new[node] = self._trained(node, *self.trained[node])
+                else:
+                    inputs = tuple(self.new[x] for x in _behind(node))
+                    self.new[node] = node if inputs == _behind(node) else remade(node, inputs)
+        finally:
+            Current.site = previous
+        return [self.new[node] for node in results]
+
+    def _needs(self, node: Node) -> tuple[Node, ...]:
+        found, gradients = self.trained.get(node, (self.plain.get(node), None))
+        if found is None:
+            return _behind(node)
+        given = tuple(o.base for o in found.operands)
+        if gradients is None or node is found.result:
+            return given
+        return *given, gradients.seen.base, gradients.cotangent
+
+    def _operands(self, found: _Attention) -> tuple[Node, ...]:
+        return tuple(self.new[o.base] for o in found.operands)
+
+    def _trained(self, node: Node, found: _Attention, gradients: _Trained) -> Node:
+        if found.softmax not in self.summed:
+            self.summed[found.softmax] = make(SUMMED_ATTENTION, self._operands(found), found.attrs)
+        result, sums = (make(PICK, (self.summed[found.softmax],), Pick(k)) for k in range(2))
+        if node is found.result:
+            return result
+        if found.softmax not in self.gradients:
+            products = _MUL(cast(result, dtypes.float32), self.new[gradients.cotangent])
+            given = (*self._operands(found), self.new[gradients.seen.base], sums, _SUM(products, -1))
+            attrs = AttentionGradients(found.attrs, gradients.seen.view)
+            self.gradients[found.softmax] = make(ATTENTION_GRADIENTS, given, attrs)
+        return _shaped(make(PICK, (self.gradients[found.softmax],), Pick(gradients.places[node])), node.shape)
+
+
+def _shaped(x: Node, shape: Shape) -> Node:
+    assert count(x.shape) == count(shape)
+    return x if x.shape == shape else make(reshape, (x,), ToShape(shape))
