@@ -79,7 +79,16 @@ def adam(w: Any, g: Any, m: Any, v: Any) -> Any:
 
 
 Function = Callable[..., Any]
-WITHOUT = ("one hot", "places", "integers", "complex", "spectra", "until")  # a derivative
+WITHOUT = (
+    "one hot",
+    "places",
+    "integers",
+    "complex",
+    "spectra",
+    "until",
+    "complex of floats",
+    "magnitudes",
+)  # a derivative
 FUNCTIONS: dict[str, tuple[Function, tuple[Any, ...]]] = {
     "chain": (lambda x: ek.tanh(ek.sin(x) * 2 + x) - x, ((3, 5),)),
     "long chain": (lambda x: ek.exp(-(x**2)) * ek.cos(x) / (1 + x * x), ((70, 40),)),
@@ -164,7 +173,20 @@ FUNCTIONS: dict[str, tuple[Function, tuple[Any, ...]]] = {
     "unit rows": (lambda x: (x - x.mean(1, keepdims=True)) * x[:, :1], ((6, 1),)),
     "joined parts": (lambda x, y: ek.concatenate((x[:, :2], y[:, 1:], x), 1).sum(0), ((5, 4), (5, 3))),
     "short rows": (lambda x: ek.softmax(x, -1) * x.sum(-1, keepdims=True), ((300, 3),)),
-    "sorted both": (lambda x: (lambda v, i: (v, i, v[:, :1]))(*ek.sort(x, 1)), ((3, 8),)),
+    "sorted both": (lambda x: (lambda v, i: (v, i, v[:, :1]))(*ek.sort(x, 1)), ((3, 60),)),
+    "joined times": (lambda x, y, z: ek.concatenate((x, y), 0) * z @ z.T, ((4, 5), (3, 5), (7, 5))),
+    "growing": (lambda x, u, v: (s := x @ x.T, (s @ u).sum() + (s @ v).sum(), s.sum()), ((6, 5), (6, 4), (6, 90))),
+    "gate twice": (lambda x, w: (lambda y: (y * ek.sigmoid(y), ek.sigmoid(y)))(x @ w), ((6, 5), (5, 4))),
+    "bias first": (lambda x, w, b: ek.relu(b + ek.conv2d(x, w)), ((1, 2, 6, 6), (3, 2, 3, 3), (3, 1, 1))),
+    "two images": (lambda x, w, v: ek.relu(ek.conv2d(x, w) + ek.conv2d(x, v)), ((1, 2, 6, 6),) + ((3, 2, 3, 3),) * 2),
+    "divided": (lambda x, w, b: b / (ek.conv2d(x, w) + 3), ((1, 2, 6, 6), (3, 2, 3, 3), (3, 1, 1))),
+    "changed late": (lambda x, i, y: (x.index_add(0, i, y), x.sum(0)), ((10, 4), (WHOLE, (7,)), (7, 4))),
+    "periods": (lambda x, y: ek.softmax((x.reshape(4, 6, 8) + y).reshape(4, 48), -1), ((4, 48), (6, 1))),
+    "columns and rows": (lambda x, r, c: ((x - r) * c).sum(1) / r[:, 0], ((20, 30), (20, 1), (30,))),
+    "unit axes": (lambda x: (x.sum((1, 2)) * 2, x.mean((0, 1))), ((6, 1, 5),)),
+    "moved twice": (lambda x: (lambda y: y[1:] + y[:-1] + y[::-1][1:])(ek.exp(ek.sin(x))), ((9, 5),)),
+    "complex of floats": (lambda x: (x.astype(ek.complex64) @ ek.complex(x, x).T).sum(0), ((4, 4),)),
+    "magnitudes": (lambda z: abs(z @ z), ((COMPLEX, (4, 4)),)),
     "zeros": (lambda x: x * 0 + x.sum() * 1 + (x + 0) ** 1, ((4, 5),)),
     "same twice": (lambda x: (ek.sin(x) + ek.sin(x)) @ ek.sin(x).T, ((4, 5),)),
     "solved": (lambda a, b: ek.solve(a @ a.T + 4 * ek.eye(4), b), ((4, 4), (4, 2))),
