@@ -59,6 +59,8 @@ generate: $(STAMP)  ## write everything that is derived from tables: pages of do
 	@$(BIN)/python -m eshkol.bindings.row_library
 	@$(BIN)/python -m eshkol.cli.stubs src/eshkol
 	@$(BIN)/python -m eshkol.calculus.header src/eshkol/runtime/native/scheme/derivative_rules.h
+	@PYTHONPATH=tests $(BIN)/python tests/schedule/plan_sizes.py
+	@PYTHONPATH=tests $(BIN)/python tests/calculus/code_sizes.py
 
 format: $(STAMP) ## let ruff format the code
 	@$(BIN)/ruff check --fix src tests bench examples

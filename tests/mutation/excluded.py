@@ -57,7 +57,11 @@ EXCLUDED = (
     Excluded("eshkol.schedule.plan.show", "plans as people read them", functions=("shown_plan", "_lines")),
     Excluded("eshkol.schedule.plan.report", "a report for people", names=("SHOWN",),
              functions=("_line", "_bytes")),
-    Excluded("eshkol.schedule.kernels.lower", "programs as people read them", functions=("shown",)),
+    Excluded("eshkol.schedule.kernels.kernel", "programs as people read them", functions=("shown",)),
+    Excluded("eshkol.schedule.plan.together", "what is done together, as people read it", functions=("_described",)),
+    Excluded("eshkol.calculus.*", "why there is no compiled derivative, in words", functions=("said", "_said")),
+    Excluded("eshkol.calculus.fast", "the same, and of mistakes",
+             functions=("FastPrograms._warn", "FastPrograms._say")),
     Excluded("eshkol.schedule.check.smallest", "graphs as people read them",
              functions=("shown", "_shown_nodes", "_shown_attributes", "_shown_array")),
     # ---- estimates and thresholds of the tensor compiler
@@ -87,9 +91,11 @@ EXCLUDED = (
     Excluded("eshkol.ops.contraction", _SIZES, names=("BATCH_AXES",)),
     # ---- those of compiled derivatives
     Excluded("eshkol.calculus.*", _SIZES,
-             names=("INLINED", "LARGEST_CUT", "MOST_FORWARD", "MOST_LANES", "MANY", "CHEAP_MATH", "CHEAP")),
+             names=("INLINED", "LARGEST_CUT", "MOST_FORWARD", "MOST_LANES", "MANY", "CHEAP_MATH", "CHEAP",
+                    "LARGEST")),
     Excluded("eshkol.calculus.*", _BOUND,
-             names=("SLOTS", "MOST_KEPT", "MOST_ATTEMPTS", "MOST_TURNS", "MOST_UNROLLED", "MOST_INSTRUCTIONS")),
+             names=("SLOTS", "MOST_ITEMS", "DEEPEST", "MOST_KEPT", "MOST_ATTEMPTS", "MOST_TURNS", "MOST_UNROLLED",
+                    "MOST_INSTRUCTIONS")),
     Excluded("eshkol.llvm.passes", "which optimizations LLVM makes"),
     Excluded("eshkol.calculus.header", "how long the lines of a C file are", names=("WIDTH",)),
 )  # fmt: skip

@@ -151,6 +151,8 @@ def _unread(parent: ast.AST, field: str, child: ast.AST) -> bool:
             return True
         case ast.Assign(value=ast.Call(func=ast.Name(id="TypeVar"))) | ast.TypeIgnore():
             return True
+        case ast.Assign(value=ast.Subscript(value=ast.Name(id="tuple" | "dict" | "list" | "Callable"))):
+            return True  # the name of a type
         case ast.ExceptHandler() if field == "type":
             return True
     # What is raised may be deleted as a whole, but its text is for people.
@@ -274,6 +276,8 @@ def _expression(parent: ast.AST, field: str, node: ast.expr, where: _Where) -> l
             return _call(node)
         case ast.Tuple() if isinstance(parent, ast.Compare) and isinstance(parent.ops[-1], ast.In | ast.NotIn):
             return []  # to be among some has no order
+        case ast.Tuple() if isinstance(parent, ast.Call) and _called(parent) in ("fromkeys", "frozenset", "set"):
+            return []  # nor has a set, or what is looked up
         case ast.Tuple() if not where.types and not isinstance(parent, ast.Subscript):
             return [*_swapped(node), *(_without(node) if _is_key(parent, field) else [])]
         case ast.Tuple() if isinstance(parent, ast.Subscript) and not where.types:

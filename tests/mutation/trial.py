@@ -132,6 +132,8 @@ def run(mutant: Mutant | None, tests: list[Reaching], timeout: float, watch: Cal
         if chosen.failed is not None:
             return {"outcome": "killed", "by": chosen.failed, "why": chosen.why, "ran": ran}
         if code in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR):
+            if mutant is not None:  # what the tests need cannot be imported; without a mutant it can, as controls show
+                return {"outcome": "killed", "by": file, "why": "the tests cannot begin", "ran": ran}
             raise RuntimeError(f"pytest itself failed on {file}")
         if code == pytest.ExitCode.INTERRUPTED and not chosen.late:
             return {"outcome": "killed", "by": file, "why": "interrupted", "ran": ran}

@@ -8,6 +8,7 @@ process of its own, and printed; the exit code says whether anything failed.
 from __future__ import annotations
 
 import argparse
+import gc
 import itertools
 import json
 import os
@@ -28,6 +29,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--fresh", type=int, default=2000, help="programs of one process")
     parser.add_argument("--ways", type=int, default=2, help="ways in which each is computed")
+    parser.add_argument("--most", type=int, default=10, help="steps of each, at most")
     parser.add_argument("--backend", default="both", choices=["cpu", "discrete", "blocks", "reference", "cuda", "both"])
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after so long")
     parser.add_argument("--work", help=argparse.SUPPRESS)  # of a process: first, count, backend
@@ -40,12 +42,15 @@ def work(given: argparse.Namespace) -> None:
     from random_programs.shrinking import smallest
     from random_programs.trying import Tally, attempt
 
+    gc.collect()
+    gc.freeze()  # what was imported is not looked at again and again: a tenth of the time
+    gc.set_threshold(50_000, 20, 100)
     first, count, backend = given.work.split(",")
     tally, end = Tally(), time.monotonic() + given.minutes * 60
     for seed in range(int(first), int(first) + int(count)):
         if time.monotonic() > end:
             break
-        failure = attempt(seed, backend, given.ways, tally)
+        failure = attempt(seed, backend, given.ways, tally, given.most)
         if failure is not None:
             print(json.dumps({"seed": seed, "backend": backend, "shown": str(smallest(failure))}), flush=True)
     print(json.dumps({"programs": tally.programs, "steps": tally.steps, "ways": tally.ways, "skipped": tally.skipped}))
@@ -58,7 +63,7 @@ def process(first: int, count: int, backend: str, threads: str, given: argparse.
         return []
     command = [
         sys.executable, "-m", "random_programs", "--work", f"{first},{count},{backend}", "--ways", str(given.ways),
-        "--minutes", str(left),
+        "--most", str(given.most), "--minutes", str(left),
     ]  # fmt: skip
     place = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "ESHKOL_THREADS": threads, "PYTHONPATH": place}

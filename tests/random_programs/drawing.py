@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from random_programs import bodies, steps, table_steps  # noqa: F401  (they enter their kinds)
+from random_programs import bodies, complex_steps, length_steps, matrix_steps, steps, table_steps  # noqa: F401  (they enter their kinds)
 from random_programs.choosing import Chooser, chance, generator
 from random_programs.program import KINDS, Kind, Known, Leaf, Program, Step, alone
 
@@ -30,6 +30,9 @@ DTYPES = ("float64",) * 12 + (
     "uint8",
     "int16",
     "bool",
+    "complex128",
+    "complex128",
+    "complex64",
 )
 WEIGHTED = [k for k in KINDS.values() for _ in range(k.weight)]
 
@@ -49,6 +52,8 @@ def leaf(c: Chooser, shape: tuple[int, ...], name: str) -> Leaf:
         array = rng.random(shape) < 0.5
     elif "int" in name:
         array = rng.integers(0, 4, shape).astype(name)
+    elif "complex" in name:
+        array = np.asarray(rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(name)
     else:
         array = np.asarray(rng.normal(size=shape)).astype(name if name != "bfloat16" else _bfloat16())
     array = np.asarray(array)

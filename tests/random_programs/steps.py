@@ -276,13 +276,14 @@ def _stack(c: Chooser, values: Sequence[Known]) -> Step | None:
     return Step("stack", args, c.integer(0, x.ndim), exact=all(values[j].exact for j in args))
 
 
-@kind("chunk", lambda a, x: ek.chunk(x, a[0], a[1])[a[2]], numpys=lambda a, x: np.split(x, a[0], a[1])[a[2]], weight=2)
+@kind("chunk", lambda a, x: ek.chunk(x, 2, a[0])[a[1]],
+      numpys=lambda a, x: np.split(x, [(x.shape[a[0]] + 1) // 2], a[0])[a[1]], weight=2)  # fmt: skip
 def _chunk(c: Chooser, values: Sequence[Known]) -> Step | None:
     k = place(c, values, lambda v: v.ndim > 0 and any(n % 2 == 0 and n for n in v.shape))
     if k is None:
         return None
     axis = c.pick([a for a, n in enumerate(values[k].shape) if n % 2 == 0 and n])
-    return moved(c, values, "chunk", k, (2, axis, c.integer(0, 1)))
+    return moved(c, values, "chunk", k, (axis, c.integer(0, 1)))
 
 
 # --- reductions, scans, normalisations ------------------------------------------------------------

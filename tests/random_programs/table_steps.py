@@ -52,7 +52,9 @@ DECIDING = [op for op in ELEMENTWISE if op not in SMOOTH]
 
 
 def bounded(x: Any, low: float, high: float) -> Any:
-    """Floats between bounds, a little away from them, whatever they are."""
+    """Numbers between bounds, a little away from them, whatever they are; complex ones around there."""
+    if x.dtype.is_complex:
+        return x / (1.0 + ek.real(x) ** 2 + ek.imag(x) ** 2) * (0.45 * (high - low)) + (low + high) / 2
     return ek.sin(x) * (0.45 * (high - low)) + (low + high) / 2
 
 
@@ -96,9 +98,13 @@ def _deciding(c: Chooser, values: Sequence[Known]) -> Step | None:
     return Step("deciding", tuple(args), op.name, exact=True)
 
 
+def kind_of(dtype: dtypes.DType) -> str:
+    """What rows call such a dtype."""
+    return "bool" if dtype.is_bool else "int" if dtype.is_integer else "complex" if dtype.is_complex else "float"
+
+
 def _takes(op: Op, d: Draw, v: Known) -> bool:
-    dtype = dtypes.of(v.array.dtype)
-    named = "bool" if dtype.is_bool else "int" if dtype.is_integer else "complex" if dtype.is_complex else "float"
+    named = kind_of(dtypes.of(v.array.dtype))
     if named not in op.dtypes if d.kind == "any" else named != d.kind:
         return False
     usual = (d.low, d.high) == (-2.0, 2.0) or named == "bool"
@@ -132,18 +138,19 @@ def _row(a: tuple[str, int, Any, int], *xs: Any) -> Any:
 @kind("row", _row, weight=12)
 def _any_row(c: Chooser, values: list[Known]) -> Any:
     op = c.pick(ROWS)
-    if "float" not in op.dtypes and "int" not in op.dtypes:
-        return None
     number = c.integer(0, len(op.samples) - 1)
     example = op.samples[number]
-    jumps = op.name in JUMPING or isinstance(op.derivative, NoDerivative) or "float" not in op.dtypes
-    dtype = dtypes.float64 if "float" in op.dtypes else dtypes.int64
+    smooth = [d for d in (dtypes.float64, dtypes.complex128) if kind_of(d) in op.dtypes]
+    jumps = op.name in JUMPING or isinstance(op.derivative, NoDerivative) or not smooth
+    others = [d for d in (dtypes.int64, dtypes.bool_) if kind_of(d) in op.dtypes]
+    dtype = c.pick([*smooth[:1] * 3, *smooth]) if smooth else c.pick(others)
     args: list[int | Leaf] = []
     ways: list[Any] = []
     rng = generator(c)
     for d in _draws(example):
-        free = d.kind in ("any", "float") and d.make is None and dtype.is_float and not jumps
-        k = place(c, values, lambda v: v.array.dtype == np.float64 and v.size > 0) if free and chance(c, 70) else None
+        free = d.kind in ("any", "float") and d.make is None and bool(smooth) and not jumps
+        wanted = dtype.numpy if d.kind == "any" else np.float64
+        k = place(c, values, lambda v, t=wanted: v.array.dtype == t and v.size > 0) if free and chance(c, 70) else None
         if k is not None:
             args.append(k)
             ways.append((d.low, d.high))

@@ -55,7 +55,10 @@ def complaint(program: Program, values: list[Known], way: str, way_seed: int, ba
 def attempt(seed: int, backend: str, ways: int, tally: Tally, most: int = 10) -> Failure | None:
     """Draw a program of at most so many steps and compute it in some ways."""
     c: Chooser = Seeded(seed)
-    program, values = draw_program(c, most)
+    try:
+        program, values = draw_program(c, most)
+    except Exception as error:  # a row's reference is not what NumPy says, or refuses what it should take
+        return Failure(seed, backend, "the oracle", 0, Program(), f"{type(error).__name__}: {error}")
     if not program.steps:
         return None
     tally.programs += 1

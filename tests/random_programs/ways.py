@@ -80,7 +80,7 @@ class Run:
         with np.errstate(all="ignore"):
             try:
                 found = self.program.arrays(inputs)
-            except EshkolError as error:  # an index is out of range now, or the like
+            except (EshkolError, IndexError) as error:  # an index is out of range now, or the like
                 raise Skipped from error
         if any(magnitude(a) > GREATEST for a in found):
             raise Skipped
@@ -174,6 +174,46 @@ def given_twice(run: Run) -> None:
     function = ek.jit(lambda *xs: run.program.tensors(xs)[-1], donate=(i,) if chance(run.c, 30) else ())
     run.check(last, function(*run.tensors(inputs)).numpy(), "jit, before one is given twice", arrays)
     run.check(last, function(*tensors).numpy(), "jit, one given twice", arrays)
+
+
+def lengths(run: Run) -> None:
+    """Under jit with other lengths of an axis, which one trace may serve; derivatives, too."""
+    extents = sorted({n for k in run.free for n in run.arrays[k].shape if n > 1 and run.arrays[k].size})
+    if not extents:
+        raise Skipped
+    size, rng = run.c.pick(extents), generator(run.c)
+    sizes = [size, *(run.c.integer(2, 9) for _ in range(3)), run.c.integer(10, 40)]
+    places = [] if chance(run.c, 60) else [n for n in run.smooth() if run.arrays[run.program.leaves[n]].size]
+    last = max(run.program.steps)
+
+    def total(*xs: Any) -> Any:
+        return ek.sin(run.program.tensors(xs)[last].astype(ek.float64)).sum()
+
+    derived = bool(places) and run.values[last].is_float
+
+    def chosen(*xs: Any) -> Any:
+        found = run.program.tensors(xs)
+        return found, list(ek.grad(total, argnums=tuple(places))(*xs)) if derived else []
+
+    function = ek.jit(chosen, dynamic=run.c.pick([None, True]))
+    for number, n in enumerate(sizes):
+        inputs = run.program.inputs()
+        for place, k in enumerate(run.program.leaves):
+            if k in run.free and inputs[place].size:
+                shape = [n if m == size else m for m in inputs[place].shape]
+                inputs[place] = rng.choice(np.array(inputs[place]).reshape(-1), shape)
+        try:
+            arrays = run.computed(inputs)
+        except Skipped:
+            if not number:
+                raise
+            continue  # it says something of one length alone
+        found, slopes = function(*run.tensors(inputs))
+        for k, t in enumerate(found):
+            run.check(k, t.numpy(), f"jit of {size} as {n}", arrays)
+        if derived:
+            wanted = interpreted(ek.grad(total, argnums=tuple(places))(*(ek.tensor(np.array(a)) for a in inputs)))
+            slopes_compared(run, [g.numpy() for g in slopes], wanted, f"jit of grad, {size} as {n}")
 
 
 # --- derivatives ----------------------------------------------------------------------------------
@@ -350,8 +390,8 @@ def mapped_slopes(run: Run) -> None:
 
 WAYS: dict[str, tuple[Callable[[Run], None], int]] = {
     "lazily": (lazily, 6), "one by one": (one_by_one, 2), "jit": (compiled, 4), "again": (again, 3),
-    "given twice": (given_twice, 2), "grad": (slopes, 5), "jvp": (pushed, 2), "grad of grad": (twice, 2),
-    "backward": (backward, 3), "vmap": (mapped, 2), "vmap of grad": (mapped_slopes, 1),
+    "given twice": (given_twice, 2), "lengths": (lengths, 3), "grad": (slopes, 5), "jvp": (pushed, 2),
+    "grad of grad": (twice, 2), "backward": (backward, 3), "vmap": (mapped, 2), "vmap of grad": (mapped_slopes, 1),
 }  # fmt: skip
 WEIGHTED = [name for name, (_, weight) in WAYS.items() for _ in range(weight)]
 REFUSALS = (  # said by name, so not silent

@@ -86,6 +86,16 @@ class Analysis:
         return index in self.certain_types
 
     @cached_property
+    def shared_operands(self) -> list[tuple[int, Field, Address]]:
+        """Operands in shared memory, by the places of their instructions: few programs have any."""
+        return [
+            (index, f, address)
+            for index, instruction in enumerate(self.flow.program.instructions)
+            for f, address in memory_operands(instruction)
+            if isinstance(address_base(address), Shared)
+        ]
+
+    @cached_property
     def certain_types(self) -> dict[int, tuple[Type, ...]]:
         """The types of the registers that an instruction reads, for every one that is reached and certain."""
         found: dict[int, tuple[Type, ...]] = {}
@@ -277,21 +287,19 @@ def overlaps(i: Instruction, left: tuple[Field, Address], right: tuple[Field, Ad
 
 def _check_shared(analysis: Analysis, launch: LaunchConfig) -> None:
     program = analysis.flow.program
-    for index, instruction in enumerate(program.instructions):
-        for f, address in memory_operands(instruction):
-            base = address_base(address)
-            if not isinstance(base, Shared):
-                continue
-            if isinstance(address, Indexed) and not analysis.only_forward(index, address):
-                continue
-            start, size = extent(instruction, f)
-            end = base.offset + (start + size if address is base else 0)
-            if end > launch.shared_memory:
-                raise located(
-                    program, index,
-                    f"{f.name} {address} ends at byte {end} of {launch.shared_memory} bytes of shared memory",
-                    f"launch with LaunchConfig(..., shared_memory={end})",
-                )  # fmt: skip
+    for index, f, address in analysis.shared_operands:
+        base = address_base(address)
+        assert isinstance(base, Shared)
+        if isinstance(address, Indexed) and not analysis.only_forward(index, address):
+            continue
+        start, size = extent(program.instructions[index], f)
+        end = base.offset + (start + size if address is base else 0)
+        if end > launch.shared_memory:
+            raise located(
+                program, index,
+                f"{f.name} {address} ends at byte {end} of {launch.shared_memory} bytes of shared memory",
+                f"launch with LaunchConfig(..., shared_memory={end})",
+            )  # fmt: skip
 
 
 # --- types ----------------------------------------------------------------------------------------

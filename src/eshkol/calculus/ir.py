@@ -287,6 +287,7 @@ def _verify(function: TypedFunction) -> None:
             raise Malformed(f"{function.name}: {what}")
 
     blocks = set(function.blocks)
+    need(all(jump.target in blocks for block in blocks for jump in block.jumps()), "a jump out of the function")
     into = predecessors(function)
     need(not into[function.blocks[0]], "something jumps to the first block")
     known = _available(function, into)
@@ -304,7 +305,6 @@ def _verify(function: TypedFunction) -> None:
                     need(fits, f"{item.operation} in {block.name} takes {kind}, not {value.type}")
             have.update(item.results)
         for jump in block.jumps():
-            need(jump.target in blocks, "a jump out of the function")
             need(
                 len(jump.args) == len(jump.target.params),
                 f"{block.name} jumps to {jump.target.name} with too few or many",

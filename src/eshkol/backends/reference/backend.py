@@ -122,11 +122,11 @@ class ReferenceBackend(HostPoolBackend):
     def _machine(
         self, program: Program, launch: LaunchConfig, params: Mapping[str, Any] | None, state: DeviceState
     ) -> LockstepMachine:
-        validate(program, launch)
+        analysis = validate(program, launch)
         bindings = bind_params(self, program, params)
         if self.expanded:
             program = expand(program)
-        analysis = validate(program, launch)
+            analysis = validate(program, launch)
         if launch.total_threads > LANE_LIMIT:
             raise AllocationFailed(f"{launch.total_threads} lanes are too many for the reference: {LANE_LIMIT}")
         if launch.shared_memory * launch.blocks > SHARED_LIMIT:
