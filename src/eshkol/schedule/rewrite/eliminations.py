@@ -84,7 +84,7 @@ def eliminate(results: Sequence[Node], target: MachineDescription) -> list[Node]
         return list(results)
     several: dict[Node, tuple[Node, ...]] = {}  # the results of what has more than one
 
-    def looped(node: Node, new: New) -> Node | None:
+    def looped(node: Node, new: New) -> Any:
         if node.data is not None:
             return None
         if node.op is PICK and node.inputs[0] in several:
@@ -130,7 +130,7 @@ class _Places(NamedTuple):
         return cls(iota.on(x, (height, 1), 0, dtypes.int32), iota.on(x, (width,), 0, dtypes.int32))
 
 
-def _at(x: Node, there: Node, axis: int) -> Node:
+def _at(x: Node, there: Node, axis: int) -> Any:
     """The one line of matrices that is there, along an axis that stays."""
     return sum_(where(there, x, 0), axis, keepdims=True)
 
@@ -198,7 +198,7 @@ def _substituted(x: Node, b: Node, upper: bool, unit: bool) -> Node:
     return _loop(x.shape[-1], [b], step, reverse=upper)[0]
 
 
-def _diagonal(x: Node) -> Node:
+def _diagonal(x: Node) -> Any:
     steps = min(x.shape[-2:])
     return diagonal_of(along(along(x, x.ndim - 1, 0, steps), x.ndim - 2, 0, steps))
 
@@ -206,16 +206,16 @@ def _diagonal(x: Node) -> Node:
 # --- the rules ------------------------------------------------------------------------------------
 
 
-def _nothing(node: Node, dtype: Any = None) -> Node:
+def _nothing(node: Node, dtype: Any = None) -> Any:
     """A result without elements."""
     return expand(constant(0, dtype or node.dtype), node.shape)
 
 
-def _wide(x: Node, batch: Sequence[int]) -> Node:
+def _wide(x: Node, batch: Sequence[int]) -> Any:
     return expanded(x, (*batch, *x.shape[-2:]))
 
 
-def _solve(node: Node) -> Node:
+def _solve(node: Node) -> Any:
     x, b = node.inputs
     if not count(node.shape):
         return _nothing(node)
@@ -225,7 +225,7 @@ def _solve(node: Node) -> Node:
     return _substituted(factors, right, upper=True, unit=False)
 
 
-def _solve_triangle(node: Node) -> Node:
+def _solve_triangle(node: Node) -> Any:
     x, b = node.inputs
     if not count(node.shape):
         return _nothing(node)
@@ -236,11 +236,11 @@ def _solve_triangle(node: Node) -> Node:
     return _substituted(_turned(x) if a.transpose else x, b, upper=a.lower == a.transpose, unit=a.unit_diagonal)
 
 
-def _turned(x: Node) -> Node:
+def _turned(x: Node) -> Any:
     return permute(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
-def _cholesky(node: Node) -> Node:
+def _cholesky(node: Node) -> Any:
     (x,) = node.inputs
     if not count(node.shape):
         return _nothing(node)
@@ -264,21 +264,21 @@ def _lu(node: Node) -> tuple[Node, ...]:
     (x,) = node.inputs
     assert node.outs is not None
     if not count(x.shape):
-        factors, exchanges, order = node.outs
-        rows = expanded(iota.on(x, (x.shape[-2],), 0, dtypes.int64), order.shape)
-        return x, expand(constant(0, exchanges.dtype), exchanges.shape), rows
+        _, places, rows = node.outs
+        order = expanded(iota.on(x, (x.shape[-2],), 0, dtypes.int64), rows.shape)
+        return x, expand(constant(0, places.dtype), places.shape), order
     factors, exchanges, order, _ = _eliminate(x)
     return factors, exchanges + 1, order
 
 
-def _exchange_sign(exchanges: Node, dtype: Any) -> Node:
+def _exchange_sign(exchanges: Node, dtype: Any) -> Any:
     """-1 where an odd number of rows was exchanged."""
     steps = exchanges.shape[-1]
     moved = sum_(cast(~equal(exchanges, iota.on(exchanges, (steps,), 0, dtypes.int32)), dtypes.int32), -1)
     return cast(1 - 2 * bitwise_and(moved, 1), dtype)
 
 
-def _det(node: Node) -> Node:
+def _det(node: Node) -> Any:
     (x,) = node.inputs
     if not x.shape[-1]:
         return expand(constant(1, node.dtype), node.shape)
@@ -309,7 +309,7 @@ def _qr(node: Node) -> tuple[Node, ...]:
         return tuple(expand(constant(0, a.dtype), a.shape) for a in node.outs)
     there = _Places.of(x)
 
-    def reflect(x: Node, mirror: Node, weight: Node) -> Node:
+    def reflect(x: Node, mirror: Node, weight: Node) -> Any:
         return x - weight * mirror * sum_(mirror * x, -2, keepdims=True)
 
     def step(k: Node, x: Node) -> tuple[list[Node], list[Node]]:
