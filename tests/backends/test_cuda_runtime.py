@@ -447,7 +447,11 @@ def test_calls_like_the_one_before_see_what_has_changed(driver):
             for shape in ((3,), (2, 3)):
                 a, b = np.ones(shape, dtype), np.full(shape, 2, dtype)
                 with ek.device(device):
-                    for given in ((ek.tensor(a), ek.tensor(b)), (ek.tensor(a).realize(), ek.tensor(b).realize()), (a, b)):
+                    for given in (
+                        (ek.tensor(a), ek.tensor(b)),
+                        (ek.tensor(a).realize(), ek.tensor(b).realize()),
+                        (a, b),
+                    ):
                         for _ in range(2):
                             found = add(*given)
                             np.testing.assert_array_equal(found["sum"].numpy(), a + b)
