@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import eshkol as ek
 from effort import FULL
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.machines import BLOCKS, MATRICES, MatrixTile
@@ -264,6 +265,18 @@ def test_elementary_functions_are_code_of_ours(ty):
     text = text_of(b.build())
     assembled(text, PLAIN)
     assert re.findall(r"\w+\.approx[\w.]*", text) == ["ex2.approx.ftz.f32"] * (ty is Type.F32)
+
+
+def test_a_branch_over_arithmetic_leaves_bounds_known():
+    """Sines of huge angles branch; that accesses after them are in range is known all the same."""
+    x = ek.zeros((BLOCKS.wide,)).realize()
+    plan = ek.jit(lambda x: ek.sin(x) * ek.cos(x)).traced(x).compiled.plan(BLOCKS)
+    (launch,) = plan.steps
+    assert launch.kernel.lanes * BLOCKS.several == x.size
+    text = text_of(launch.kernel.program)
+    assert "fault" not in text
+    assert text.count("ld.global") == text.count("st.global") == BLOCKS.several
+    assert "fault" in text_of(launch.kernel.program, fast=False)
 
 
 def test_remainders_are_exact():

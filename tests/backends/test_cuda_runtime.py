@@ -419,3 +419,69 @@ def test_kernels_of_plans_need_no_checks(name, shape, driver, monkeypatch):
     with ek.device("cuda"):
         KERNELS[name](ek.tensor(np.ones(shape, np.float32))).realize()
     assert launched
+
+
+def test_calls_like_the_one_before_see_what_has_changed(driver):
+    """Other shapes, dtypes, machines, precisions and kinds of arguments; results go when nothing holds them."""
+    halves = np.arange(64 * 64, dtype=np.float32).reshape(64, 64) / 1024
+
+    def product(x, y):
+        return x @ y + 1
+
+    compiled = ek.jit(product)
+    for precision in ("highest", "medium", "highest"):
+        ek.set_float32_matmul_precision(precision)
+        with ek.device("cuda") as machine:
+            x, y = ek.tensor(halves).realize(), ek.tensor(halves.T.copy()).realize()
+            for _ in range(3):
+                np.testing.assert_allclose(compiled(x, y).numpy(), halves @ halves.T + 1, rtol=2e-2)
+                np.testing.assert_allclose(product(x, y).numpy(), halves @ halves.T + 1, rtol=2e-2)
+            used = machine.statistics.used
+            held = [compiled(x, y) for _ in range(4)]
+            assert machine.statistics.used > used
+            del held
+            assert machine.statistics.used == used
+    add = ek.jit(lambda x, y: {"sum": x + y, "both": (x, y - 1)})
+    for device in ("cuda", "cpu", "cuda"):
+        for dtype in (np.float32, np.int64):
+            for shape in ((3,), (2, 3)):
+                a, b = np.ones(shape, dtype), np.full(shape, 2, dtype)
+                with ek.device(device):
+                    for given in (
+                        (ek.tensor(a), ek.tensor(b)),
+                        (ek.tensor(a).realize(), ek.tensor(b).realize()),
+                        (a, b),
+                    ):
+                        for _ in range(2):
+                            found = add(*given)
+                            np.testing.assert_array_equal(found["sum"].numpy(), a + b)
+                            np.testing.assert_array_equal(found["both"][1].numpy(), b - 1)
+                            assert found["sum"].device == device
+
+
+def test_blocks_are_used_again_and_known_by_their_address():
+    asked: list[int] = []
+
+    def take(size: int) -> int | None:
+        asked.append(size)
+        return 0x10000 * len(asked)
+
+    given: list[int] = []
+    memory = Allocator(take, given.append)
+    addresses = [memory.allocate(GRAIN * (k + 1)) for k in range(200)]
+    assert len(set(addresses)) == len(asked) == 200
+    for address in addresses[::2]:
+        memory.free(address)
+    again = [memory.allocate(GRAIN * (k + 1)) for k in range(0, 200, 2)]
+    assert sorted(again) == sorted(addresses[::2])
+    assert len(asked) == 200
+    with pytest.raises(TypeError, match="no block that is lent"):
+        memory.free(12345)
+    memory.free(again[0])
+    with pytest.raises(TypeError, match="no block that is lent"):
+        memory.free(again[0])
+    memory.release()
+    assert given == [again[0]]
+    assert memory.allocate(0) == 0
+    with pytest.raises(TypeError, match="not negative"):
+        memory.allocate(-1)

@@ -162,7 +162,7 @@ class CudaBackend(Backend):
         self.queue = QueuedDevice(functions, self._context, self.stream, graphs)
         self.memory = device_allocator(self._driver, self._enter, self._description.largest, memory_limit)
         # The methods themselves: a call in between would cost as much as they do.
-        self.take, self.give = self.memory.allocate, self.memory.free  # type: ignore[method-assign]
+        self.take, self.give = self.memory.allocate, self.memory.free  # type: ignore[method-assign,assignment]
         self._staging = Staging(self._driver, self.stream)
         self._pinned = PinnedMemory(self._driver, self._enter)
         self._class_memory = 0

@@ -5,8 +5,7 @@ that is not differentiated needs no places: the slices are read by one kernel, w
 Likewise `cummax` and `cummin` along the last axis.
 
 The derivative puts a number at one place of each window. On machines of blocks, where windows have no element in
-common, each element is asked instead whether it is that place: neighbouring lanes write neighbouring elements, each
-once.
+common, each element is asked instead whether it is that place: neighbouring lanes write neighbouring elements, once.
 """
 
 from __future__ import annotations
@@ -115,7 +114,8 @@ def _filled(places: Node, updates: Node, node: Node) -> Node:
 
     def spread(value: Node) -> Node:
         narrow = [n for windows in a.counts for n in (windows, 1)]
-        return expand(reshape(value, (*lead, *narrow)), (*lead, *apart))
+        wide: Node = expand(reshape(value, (*lead, *narrow)), (*lead, *apart))
+        return wide
 
     own: Node | None = None  # the place of an element among all of `space`
     for k, (extent, width) in enumerate(zip(space, a.kernel, strict=True)):
@@ -124,14 +124,15 @@ def _filled(places: Node, updates: Node, node: Node) -> Node:
         own = along if own is None else own * extent + along
     assert own is not None
     zero = constant(0, updates.dtype)
-    found = where(equal(spread(places), cast(own, places.dtype)), spread(updates), zero)
+    found: Node = where(equal(spread(places), cast(own, places.dtype)), spread(updates), zero)
     covered = [n * s for n, s in zip(a.counts, a.stride, strict=True)]
     found = reshape(found, (*lead, *covered))
     if covered != list(space):
         none = (0,) * len(lead)
         behind = [extent - n for extent, n in zip(space, covered, strict=True)]
         found = pad_constant(found, zero, (*none, *(0,) * axes), (*none, *behind))
-    return reshape(found, node.shape)
+    found = reshape(found, node.shape)
+    return found
 
 
 def _maxima(x: Node, node: Node) -> Node:

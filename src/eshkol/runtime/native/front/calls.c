@@ -34,7 +34,7 @@ static bool as_before(const Again *again)
     return equal;
 }
 
-enum { ARRAY_FLAGS = 64, CONTIGUOUS = 0x1, ALIGNED = 0x100, WRITEABLE = 0x400, CARRAY = CONTIGUOUS | ALIGNED | WRITEABLE };
+enum { ARRAY_FLAGS = 64, CARRAY = 0x1 | 0x100 | 0x400 }; /* contiguous, aligned, and it may be written to */
 
 /* The value of an argument, borrowed; NULL: it is another call. */
 static Object *value_of(const Again *again, Object *tensor, Object *shape, Object *dtype)
@@ -42,7 +42,8 @@ static Object *value_of(const Again *again, Object *tensor, Object *shape, Objec
     if (tensor->type != helper.tensor) return NULL;
     const Node *node = (Node *)((Handle *)tensor)->node;
     if (!node || !is_node((Object *)node) || node->data == helper.none || node->dtype != dtype) return NULL;
-    if (node->scopes != helper.no_scopes || !same(node->shape, shape) || !same(node->device, again->device)) return NULL;
+    if (node->scopes != helper.no_scopes || !same(node->shape, shape)) return NULL;
+    if (!same(node->device, again->device)) return NULL;
     Object *value = node->data;
     if (value->type == helper.array && (*(int *)((char *)value + ARRAY_FLAGS) & CARRAY) != CARRAY) return NULL;
     return value;

@@ -70,7 +70,7 @@ static Object *brought(const DevicePlan *plan, Object *value, Size k)
 static Object *values_of(const DevicePlan *plan, Object *given)
 {
     Object *own = python.PyList_New(plan->params + plan->held_count + plan->fresh_count);
-    for (Size k = 0, at = 0; own && at < plan->params + plan->held_count + plan->fresh_count; k++, at++) {
+    for (Size at = 0; own && at < plan->params + plan->held_count + plan->fresh_count; at++) {
         Object *value;
         if (at < plan->params)
             value = brought(plan, python.PyList_GetItem(given, at), at);
@@ -228,7 +228,8 @@ static bool tabled(DevicePlan *plan, Object *fresh, Object *shown, Object *homes
     for (Size k = 0; k < plan->shown_count; k++) {
         Object *row = python.PyTuple_GetItem(shown, k), *shape = python.PyTuple_GetItem(row, 1);
         if (!shape) return false;
-        plan->shown[k] = (Shown){number_in(row, 0), shape == helper.none ? NULL : shape, python.PyTuple_GetItem(row, 2)};
+        if (shape == helper.none) shape = NULL;
+        plan->shown[k] = (Shown){number_in(row, 0), shape, python.PyTuple_GetItem(row, 2)};
         if (plan->shown[k].slot < 0 || plan->shown[k].slot >= values) complain("a result is none of the values");
     }
     for (Size k = 0; k < plan->home_count; k++) {

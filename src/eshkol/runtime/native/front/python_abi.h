@@ -105,7 +105,7 @@ typedef struct {
 } Method;
 
 enum { FAST_CALL = 0x80, KEYWORDS = 0x02, ONE_ARGUMENT = 0x08 };               /* how methods are called */
-enum { MEMBER_OR_NONE = 6, MEMBER_TRUTH = 14, MEMBER_OBJECT = 16, MEMBER_SIZE = 19, READ_ONLY = 1 }; /* what members are */
+enum { MEMBER_OR_NONE = 6, MEMBER_TRUTH = 14, MEMBER_OBJECT = 16, MEMBER_SIZE = 19, READ_ONLY = 1 }; /* members */
 enum { TYPE_DEFAULT = 1 << 18, TYPE_BASE = 1 << 10, TYPE_COLLECTED = 1 << 14 };
 enum {
     SLOT_ABSOLUTE = 6, SLOT_ADD = 7, SLOT_FLOOR_DIVIDE = 12, SLOT_MULTIPLY = 29, SLOT_NEGATIVE = 30, SLOT_POWER = 33,

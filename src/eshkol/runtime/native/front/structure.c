@@ -323,7 +323,8 @@ static bool is_ready(Object *data, Object *machine)
     return small;
 }
 
-/* The arrays of leaves and of constants that vary, or NULL: not in this way. `quick`: (machine, plan, constants, target). */
+/* The values of leaves and of constants that vary, or NULL: not in this way. `quick` is (machine, plan, constants,
+ * the machine's description). */
 static Object *arrays_for(Object *quick, const Walk *walk, const Description *found)
 {
     Object *known = python.PyTuple_GetItem(quick, 2);
