@@ -227,6 +227,10 @@ FLOAT_RULES: dict[str, Callable[..., Any]] = {
     "ROUND": _nearest_even,
     "RELU": lambda x: 0.0 if x < 0 else x,
     "EXP": _mp(_exp_like, _through({0.0: 1.0, INF: INF, -INF: 0.0}, keep_zero=False)),
+    "EXP2": _mp(
+        lambda x: mpmath.mpf(0) if x < -126 else mpmath.mpf(2) ** min(x, 4000),
+        _through({0.0: 1.0, INF: INF, -INF: 0.0}, keep_zero=False),
+    ),
     "EXPM1": _mp(lambda x: mpmath.expm1(x) if x < 20000 else mpmath.mpf(2) ** 4000, _through({INF: INF, -INF: -1.0})),
     "LOG": _mp(mpmath.log, _log_special),
     "LOG1P": _mp(lambda x: mpmath.log1p(x), _log1p_special),
@@ -277,7 +281,7 @@ COMPOSED: dict[str, Callable[..., float]] = {
         expected("ADD", ty, (expected("ERF", ty, (expected("MUL", ty, (x, rounded(math.sqrt(0.5), ty))),)), 1.0)),
     )),
 }  # fmt: skip
-_ONE_PLACE = ("EXP", "EXPM1", "LOG", "LOG1P", "SIN", "COS", "TAN", "TANH", "SIGMOID", "ERF", "POW", "ATAN2")
+_ONE_PLACE = ("EXP", "EXP2", "EXPM1", "LOG", "LOG1P", "SIN", "COS", "TAN", "TANH", "SIGMOID", "ERF", "POW", "ATAN2")
 TOLERANCE = {**dict.fromkeys(_ONE_PLACE, 1), "SWISH": 2, "GELU": 2}
 """Last places by which the reference may differ from the exact value."""
 

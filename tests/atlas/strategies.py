@@ -551,8 +551,10 @@ class _Writer:
         if op.traps and uses and uses[-1].is_integer and not (self.traps and self.chance(2)):
             last = [f.name for f in op.fields if f.kind is Kind.USE][-1]
             given[last] = self.harmless(given[last], uses[-1], binary=len(uses) > 1)
-        if op.name == "BITCAST" and uses[0].is_float:
-            given["src"] = self.number(given["src"], uses[0])
+        if op.name in ("BITCAST", "PACK") and uses[0].is_float:  # which bits a NaN has is open
+            for f in op.fields:
+                if f.kind is Kind.USE:
+                    given[f.name] = self.number(given[f.name], uses[0])
         writes = [f.name for f in op.fields if f.kind is Kind.DEF]
         trial = op(**given, **{name: Register(0) for name in writes})
         for name, ty in zip(writes, resolve_types(trial, uses), strict=True):

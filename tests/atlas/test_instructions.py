@@ -26,7 +26,7 @@ from eshkol.errors import ExecutionFailed, IsaError
 ARITHMETIC = [op for op in ROWS.values() if isinstance(op.meaning, Values) and oracle.knows(op.name)]
 CASES = [(op, ty) for op in ARITHMETIC for ty in Type if ty in op.types]
 OTHER_VALUES = {
-    "ACC", "MOV", "MOV_IMM", "CVT", "BITCAST", "SETcc", "SEL", "ClsGet", "MIRROR", "UnityTest", "BoundMap",
+    "ACC", "MOV", "MOV_IMM", "CVT", "BITCAST", "PACK", "SETcc", "SEL", "ClsGet", "MIRROR", "UnityTest", "BoundMap",
 }  # tested below  # fmt: skip
 
 
@@ -307,3 +307,12 @@ def test_a_fused_product_that_overflows_is_no_infinity(ty: Type) -> None:
     assert found[:2] == [-math.inf, math.inf]
     assert math.isnan(found[2])
     assert found[3] == largest / 2
+
+
+@pytest.mark.parametrize("ty", [Type.F16, Type.BF16])
+def test_pack(ty: Type) -> None:
+    """Two numbers rounded as CVT rounds them, the first in the lower half."""
+    low, high = [1.0, -2.5, 0.1, 1e4, 0.0, math.inf], [3.0, 65504.0, -0.3, -0.0, 2.0**-130, -math.inf]
+    found = run_register_op(lambda dst, *given: ROWS["PACK"](ty, dst, *given), Type.F32, [low, high], out=Type.U32)
+    halves = [to_array([float(np.float32(x)) for x in column], ty).view(np.uint16) for column in (low, high)]
+    assert [int(word) for word in found] == [int(a) | int(b) << 16 for a, b in zip(*halves, strict=True)]

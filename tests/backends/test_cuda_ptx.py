@@ -19,7 +19,7 @@ import pytest
 import eshkol as ek
 from effort import FULL
 from eshkol.atlas.builder import ProgramBuilder
-from eshkol.atlas.machines import BLOCKS, MATRICES, MatrixTile
+from eshkol.atlas.machines import BLOCKS, MATRICES, AttentionTile, MatrixTile
 from eshkol.atlas.operands import GLOBAL, AtomicOperation, Condition, Register, Shared, SpecialRegister
 from eshkol.atlas.program import Program
 from eshkol.atlas.table import ROWS
@@ -29,12 +29,17 @@ from eshkol.backends.lanes.remainders import with_functions
 from eshkol.backends.lanes.scalars import LOWERINGS
 from eshkol.errors import IsaError
 from eshkol.graph.node import buffer
+from eshkol.graph.node import make as made_of
 from eshkol.llvm.loading import LoadedObject
 from eshkol.llvm.objects import compile_object
 from eshkol.llvm.targets import host, versions
 from eshkol.ops import dtypes
 from eshkol.ops.contraction import matrix_product
+from eshkol.ops.correlation import conv
+from eshkol.schedule.kernels.attention import SEEN_ATTENTION, SeenAttention
+from eshkol.schedule.kernels.kernel import Kernel
 from eshkol.schedule.kernels.lower import lowered
+from eshkol.schedule.kernels.products import View
 
 GOLDEN = Path(__file__).parent / "golden"
 LLVM = "22"  # whose PTX the files hold
@@ -110,8 +115,29 @@ def multiplied() -> Program:
     return kernels[0].program
 
 
-KERNELS = {f.__name__: f for f in (saxpy, turned, counted, exchanged, multiplied)}
-LEAST = {"multiplied": (8, 0)}  # compute capability that a kernel needs, where the oldest has not all of it
+def attended() -> Program:
+    """Attention in fragments, in the smallest tiles: powers of scores, rounded in registers to be factors."""
+    target = replace(BLOCKS, matrices=replace(MATRICES, attention=(AttentionTile(16, 1, 1, 16),)))
+    q = buffer(np.zeros((1, 40, 16), dtypes.bfloat16.numpy), dtypes.bfloat16)
+    found = lowered(made_of(SEEN_ATTENTION, (q, q, q), SeenAttention(*[View.of(q.shape)] * 3, 0.25, True)), target)
+    assert isinstance(found, Kernel)
+    return found.program
+
+
+def convolved() -> Program:
+    """A convolution in fragments: copies of what windows see, zeros beyond edges."""
+    target = replace(BLOCKS, matrices=replace(MATRICES, tiles=(MatrixTile(16, 32, 32, 16, 32, 2),)))
+    shapes = (2, 1, 16, 8, 8), (1, 16, 16, 3, 3)
+    x, weight = (buffer(np.zeros(shape, dtypes.float16.numpy), dtypes.float16) for shape in shapes)
+    found = lowered(conv(x, weight, padding=1), target)
+    assert isinstance(found, tuple)
+    return found[2].program
+
+
+KERNELS = {f.__name__: f for f in (saxpy, turned, counted, exchanged, multiplied, attended, convolved)}
+LEAST = dict.fromkeys(
+    ("multiplied", "attended", "convolved"), (8, 0)
+)  # compute capability that a kernel needs, where the oldest has not all of it
 
 
 def text_of(program: Program, capability: tuple[int, int] = PLAIN, *, fast: bool = True) -> str:
@@ -176,6 +202,12 @@ def test_what_stands_in_it():
     assert product.count("st.global.b32") == 8, "pairs of results"
     assert "st.global.b16" not in product
     assert "fault" not in product
+    attention = text_of(attended(), (9, 0))
+    for word in ("mma.sync.aligned.m16n8k16", "ldmatrix", "cp.async.cg", "ex2.approx.ftz.f32", "cvt.rn.bf16x2.f32"):
+        assert word in attention
+    assert "cvt.rn.bf16.f32" not in attention.replace("cvt.rn.bf16x2.f32", ""), "pairs are rounded at once"
+    assert "fault" not in attention
+    assert "fault" not in text_of(convolved(), (9, 0))
     warp = text_of(exchanged())
     assert warp.count("shfl.sync.bfly.b32") == 2 + 4 + 2, "those of 64 bits in two words"
     assert "shared" not in warp
@@ -224,7 +256,7 @@ TYPES = (Type.F16, Type.BF16, Type.F32, Type.F64, Type.I8, Type.U16, Type.I32, T
 @pytest.mark.parametrize("ty", TYPES)
 def test_every_register_instruction_has_code(ty):
     """Of one type all that the table has, in one program."""
-    left_out = {"CVT", "BITCAST", "MOV_IMM", "SETcc", "SEL", "ClsGet", "MIRROR", "UnityTest", "BoundMap", "ACC"}
+    left_out = {"CVT", "BITCAST", "MOV_IMM", "SETcc", "SEL", "ClsGet", "MIRROR", "UnityTest", "BoundMap", "ACC", "PACK"}
     b = ProgramBuilder("all")
     x = b.buffer("x", ty)
     values = [b.reg(ty) for _ in range(3)]

@@ -99,8 +99,7 @@ class MatrixUnit:
 
     types: frozenset[Type]
     tiles: tuple[MatrixTile, ...]
-    attention: tuple[AttentionTile, ...] = ()  # those of the narrowest heads first; none: it is made of other products
-    convolutions: bool = False  # whether those are products of fragments too
+    attention: tuple[AttentionTile, ...]  # those of the narrowest heads first
 
 
 class Precision(Enum):
@@ -182,8 +181,8 @@ MATRICES = MatrixUnit(
         MatrixTile(64, 64, 64, 64, 32, 3), MatrixTile(64, 64, 64, 32, 32, 4), MatrixTile(32, 64, 64, 16, 32, 4),
         MatrixTile(64, 32, 64, 32, 16, 4), MatrixTile(32, 32, 64, 16, 16, 4),
     ),
+    attention=(AttentionTile(64, 4, 2, 64), AttentionTile(128, 4, 1, 64)),
 )  # fmt: skip
-ATTENTION = (AttentionTile(64, 4, 2, 64), AttentionTile(128, 4, 1, 64))
 BLOCKS = MachineDescription(
     "blocks", blocks=True, subgroup=32, arrays=False, busy=512, long=1 << 13, part_work=2048, product_tiles=TILES,
 )  # fmt: skip

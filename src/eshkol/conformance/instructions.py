@@ -157,6 +157,20 @@ def _conversions() -> Iterator[InstructionCase]:
             )  # fmt: skip
 
 
+def _packed() -> Iterator[InstructionCase]:
+    """Two numbers in the halves of a word."""
+    low, high = _columns(ROWS["ADD"], Type.F32, 2)
+    numbers_ = ~np.isnan(low) & ~np.isnan(high)  # which bits a NaN has is open
+    low, high = (np.where(numbers_, x, np.float32(0)) for x in (low, high))
+    for ty in (Type.F16, Type.BF16):
+        yield InstructionCase(
+            f"PACK {ty}",
+            f"LDG.F32 r0, {_at('x', Type.F32)}\nLDG.F32 r1, {_at('y', Type.F32)}\nPACK.{ty} r2, r0, r1\n"
+            f"STG.U32 {_at('out', Type.U32)}, r2",
+            {"x": (Type.F32, low), "y": (Type.F32, high), "out": (Type.U32, np.zeros(len(low), np.uint32))},
+        )  # fmt: skip
+
+
 def _comparisons() -> Iterator[InstructionCase]:
     """SETcc with each condition, and SEL by what it says."""
     for ty, condition in itertools.product(Type, Condition):
@@ -217,7 +231,7 @@ def _atomics() -> Iterator[InstructionCase]:
 
 def instruction_cases() -> Iterator[InstructionCase]:
     """Every instruction on every type, but for those of memory pools, classes and control, which have no type."""
-    for family in (_registers, _conversions, _comparisons, _shared_memory, _lanes, _atomics):
+    for family in (_registers, _conversions, _packed, _comparisons, _shared_memory, _lanes, _atomics):
         yield from family()
 
 

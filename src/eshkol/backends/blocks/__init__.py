@@ -28,7 +28,6 @@ DESCRIPTION = replace(  # small sizes, so that small programs go all the ways th
     matrices=replace(
         MATRICES, tiles=(MatrixTile(32, 32, 32, 16, 16, 3), MatrixTile(16, 32, 32, 16, 32, 2)),
         attention=(AttentionTile(16, 1, 1, 16), AttentionTile(64, 1, 2, 16), AttentionTile(128, 2, 1, 32)),
-        convolutions=True,
     ),
 )  # fmt: skip
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from eshkol.ops import dtypes, shapes
 from eshkol.ops.contraction import wide
-from eshkol.ops.row import STRUCTURE, Aval, HasAval, NoDerivative, Op, Shape, row
+from eshkol.ops.row import HOST, STRUCTURE, Aval, HasAval, NoDerivative, Op, Shape, row
 from eshkol.schedule.kernels.products import View
 
 _AFTER = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
@@ -70,13 +70,13 @@ def _with_sums(a: SeenAttention, q: Any, k: Any, v: Any) -> tuple[Any, Any]:
 SEEN_ATTENTION: Op = row(Op(
     name="seen_attention", doc="softmax(scale·q·kᵀ)·v of 16-bit floats that are read where they lie.", function=None,
     names=("q", "k", "v"), group=STRUCTURE, method=False, infer=lambda a, q, k, v: Aval(a.shape, q.dtype),
-    reference=lambda a, q, k, v: _with_sums(a, q, k, v)[0], derivative=_AFTER,
+    reference=lambda a, q, k, v: _with_sums(a, q, k, v)[0], derivative=_AFTER, lower=HOST,
 ))  # fmt: skip
 SUMMED_ATTENTION: Op = row(Op(
     name="summed_attention", doc="The same, and the logarithm to base 2 of each row's sum of e^(scale·q·kᵀ).",
     function=None, names=("q", "k", "v"), group=STRUCTURE, method=False,
     infer=lambda a, q, k, v: (Aval(a.shape, q.dtype), Aval(a.shape[:-1], dtypes.float32)),
-    reference=_with_sums, derivative=_AFTER,
+    reference=_with_sums, derivative=_AFTER, lower=HOST,
 ))  # fmt: skip
 
 
@@ -105,5 +105,5 @@ def _gradients(a: AttentionGradients, q: Any, k: Any, v: Any, ct: Any, sums: Any
 ATTENTION_GRADIENTS: Op = row(Op(
     name="attention_gradients", doc="The gradients of q, k and v, for a cotangent of what attention gives.",
     function=None, names=("q", "k", "v", "ct", "sums", "inner"), group=STRUCTURE, method=False,
-    infer=_infer_gradients, reference=_gradients, derivative=_AFTER,
+    infer=_infer_gradients, reference=_gradients, derivative=_AFTER, lower=HOST,
 ))  # fmt: skip

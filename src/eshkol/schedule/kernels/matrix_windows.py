@@ -35,14 +35,17 @@ from eshkol.schedule.kernels.scalars import TYPES, Scalar
 
 
 def is_matrix_convolution(node: Node, target: MachineDescription) -> bool:
-    """Whether a convolution is computed here: of 16-bit floats, and not mostly of zeros that fill chunks."""
+    """Whether a convolution is computed here: of 16-bit floats, with kernels of several taps (of one tap too little is
+    computed for what copies take), and not mostly of zeros that fill chunks."""
     unit = target.matrices
-    if unit is None or not unit.convolutions or node.op not in FORMS or TYPES.get(node.dtype) not in unit.types:
+    if unit is None or node.op not in FORMS or TYPES.get(node.dtype) not in unit.types:
         return False
     if any(count(x.shape) == 0 for x in (*node.inputs, node)):
         return False
     c = correlation(node)
-    full = all(2 * n >= _chunks(n) * CHUNK for n in _channels(c))
+    full = all(4 * n >= 3 * _chunks(n) * CHUNK for n in _channels(c))
+    if count(c.windows if c.deep else c.kernel) == 1:
+        return False
     sizes = (*(last.size for last in _copies(node, c)), count(node.shape))
     return full and min(c.extents) >= LEAST and max(sizes) < LARGEST
 
