@@ -52,7 +52,8 @@ def test_no_warnings(source, tmp_path):
 
 # written by build_support/unicode_tables.py, as a part of unicode.h; by eshkol.calculus.header
 GENERATED = {"unicode_data.h", "derivative_rules.h"}
-CHOSEN = {"kinds.h", "products.h", "factors.h", "items.h"}  # included several times, by files that define what they are made for
+# included several times, by files that define what they are made for
+CHOSEN = {"kinds.h", "products.h", "factors.h", "items.h"}
 
 
 @pytest.mark.parametrize(

@@ -154,9 +154,7 @@ def _ordered(node: Node, x: Node, picks: Sequence[Node], ranges: tuple[Ranks, ..
     return [found[pick.attrs.place] for pick in picks]
 
 
-def _read_of(
-    node: Node, picks: Sequence[Node], users: dict[Node, list[Node]], results: set[Node]
-) -> tuple[Ranks, ...]:
+def _read_of(node: Node, picks: Sequence[Node], users: dict[Node, list[Node]], results: set[Node]) -> tuple[Ranks, ...]:
     """The ranks that are read of a sort: all of them, unless those of slices are few."""
     axis = node.attrs.axis
     extent = node.inputs[0].shape[axis]
