@@ -1,6 +1,8 @@
-/* Random rows of every kind and width, sorted by sorting.c and compared with a plain stable sort; for sanitizers, which
-   see reads and writes beyond the arrays, all of them allocated to size. */
-#include "sorting.h"
+/* Random rows of every kind and width, put in order by order.c and compared with a plain stable sort, and searches of
+   search.c compared with plain ones; for sanitizers, which see reads and writes beyond the arrays, all of which are
+   allocated to size. */
+#include "order/order.h"
+#include "order/search.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,140 +18,173 @@ static uint64_t drawn(uint64_t below)
     return state % below;
 }
 
-static uint64_t element(const EshkolSort *sort, const void *row, int64_t place)
+static uint64_t element(const EshkolOrder *order, const void *row, int64_t place)
 {
     uint64_t found = 0;
-    memcpy(&found, (const char *)row + place * sort->size, (size_t)sort->size);
+    memcpy(&found, (const char *)row + place * order->size, (size_t)order->size);
     return found;
 }
 
 /* Whether one element belongs before another, by the definition. */
-static int before(const EshkolSort *sort, uint64_t one, uint64_t other)
+static int before(const EshkolOrder *order, uint64_t one, uint64_t other)
 {
-    const int bits = sort->size * 8;
+    const int bits = (int)order->size * 8;
     const uint64_t top = (uint64_t)1 << (bits - 1), rest = top - 1;
-    if (sort->kind == ESHKOL_SORT_UNSIGNED)
-        return sort->descending ? one > other : one < other;
-    if (sort->kind == ESHKOL_SORT_SIGNED)
-        return sort->descending ? (one ^ top) > (other ^ top) : (one ^ top) < (other ^ top);
-    const int nan = (one & rest) > sort->infinity, other_nan = (other & rest) > sort->infinity;
+    if (order->kind == ESHKOL_ORDER_UNSIGNED)
+        return order->descending ? one > other : one < other;
+    if (order->kind == ESHKOL_ORDER_SIGNED)
+        return order->descending ? (one ^ top) > (other ^ top) : (one ^ top) < (other ^ top);
+    const int nan = (one & rest) > order->infinity, other_nan = (other & rest) > order->infinity;
     if (nan || other_nan)
-        return sort->descending ? nan && !other_nan : other_nan && !nan;
+        return order->descending ? nan && !other_nan : other_nan && !nan;
     const int64_t a = one & top ? -(int64_t)(one & rest) : (int64_t)one;
     const int64_t b = other & top ? -(int64_t)(other & rest) : (int64_t)other;
-    return sort->descending ? a > b : a < b;
+    return order->descending ? a > b : a < b;
 }
 
-static int by_item(const void *one, const void *other)
+/* The places of a row in order, by merging halves. */
+static void sorted(const EshkolOrder *order, const char *row, int64_t *places, int64_t *spare, int64_t count)
 {
-    const uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)other;
-    return (a > b) - (a < b);
+    if (count < 2)
+        return;
+    const int64_t half = count / 2;
+    sorted(order, row, places, spare, half);
+    sorted(order, row, places + half, spare, count - half);
+    for (int64_t i = 0, a = 0, b = half; i < count; i++) {
+        const int second = a == half
+            || (b < count && before(order, element(order, row, places[b]), element(order, row, places[a])));
+        spare[i] = second ? places[b++] : places[a++];
+    }
+    memcpy(places, spare, (size_t)count * sizeof *places);
 }
 
-static void check(const EshkolSort *sort, int64_t rows)
+static void check(const EshkolOrder *order, int64_t rows)
 {
+    int64_t *places = malloc((size_t)order->length * sizeof *places), *spare = malloc((size_t)order->length * 8);
     for (int64_t row = 0; row < rows; row++) {
-        const char *elements = (const char *)sort->rows + row * sort->length * sort->size;
-        const char *values = (const char *)sort->values + row * sort->kept * sort->size;
-        const int64_t *places = sort->places + row * sort->kept;
-        int64_t *left = malloc((size_t)sort->length * sizeof *left), count = sort->length;
-        for (int64_t i = 0; i < count; i++)
-            left[i] = i;
-        for (int64_t i = 0; i < sort->kept; i++) { /* the first of what is left that nothing belongs before */
-            int64_t least = 0;
-            for (int64_t j = 1; j < count; j++)
-                if (before(sort, element(sort, elements, left[j]), element(sort, elements, left[least])))
-                    least = j;
-            if (places[i] != left[least] || element(sort, values, i) != element(sort, elements, left[least])) {
-                fprintf(stderr, "wrong: kind %d, size %d, row %lld, %lld of %lld\n", sort->kind, sort->size,
-                        (long long)row, (long long)i, (long long)sort->length);
-                exit(1);
-            }
-            memmove(left + least, left + least + 1, (size_t)(--count - least) * sizeof *left);
-        }
-        free(left);
+        const char *elements = (const char *)order->rows + row * order->length * order->size;
+        for (int64_t i = 0; i < order->length; i++)
+            places[i] = i;
+        sorted(order, elements, places, spare, order->length);
+        int64_t at = row * order->kept;
+        for (int64_t k = 0; k < order->range_count; k++)
+            for (int64_t rank = order->ranges[k].begin; rank < order->ranges[k].end; rank++, at++)
+                if ((order->wants & ESHKOL_ORDER_PLACES && order->places[at] != places[rank])
+                    || (order->wants & ESHKOL_ORDER_VALUES
+                        && element(order, order->values, at) != element(order, elements, places[rank]))) {
+                    fprintf(stderr, "wrong: kind %d, size %d, row %d, rank %d of %d\n", (int)order->kind,
+                            (int)order->size, (int)row, (int)rank, (int)order->length);
+                    exit(1);
+                }
     }
+    free(places);
+    free(spare);
 }
 
-static void sort_wholly(EshkolSort *sort, int64_t rows)
+static void try_order(eshkol_scheduler *const *pool, int round)
 {
-    eshkol_sort_items(sort, 0, rows);
-    if (sort->size == 8) { /* in order of keys, equal ones in the wrong order */
-        for (int64_t row = 0; row < rows; row++) {
-            const uint64_t *keys = sort->items + row * sort->length;
-            int64_t *places = sort->places + row * sort->length;
-            for (int64_t i = 0; i < sort->length; i++) {
-                int64_t j = i;
-                for (; j > 0 && keys[i] <= keys[places[j - 1]]; j--)
-                    places[j] = places[j - 1];
-                places[j] = i;
-            }
+    const uint64_t infinities[] = {0, 0, 0x7C00, 0, 0x7F800000, 0, 0, 0, 0x7FF0000000000000};
+    EshkolOrder *order = calloc(1, sizeof *order + 3 * sizeof *order->ranges);
+    order->fault = ESHKOL_ORDER_FINE;
+    order->pool = pool;
+    order->kind = (int64_t)drawn(3);
+    order->descending = (int64_t)drawn(2);
+    order->wants = 1 + (int64_t)drawn(3);
+    do
+        order->size = 1 << drawn(4);
+    while (order->kind == ESHKOL_ORDER_FLOAT && order->size == 1);
+    const int64_t rows = 1 + (int64_t)drawn(3);
+    order->infinity = order->kind == ESHKOL_ORDER_FLOAT ? infinities[order->size] : 0;
+    order->length = 1 + (int64_t)drawn(round % 300 == 0 ? 200000 : round % 8 ? 40 : 3000);
+    int64_t from = 0;
+    if (drawn(3) == 0) {
+        order->range_count = 1;
+        order->ranges[0] = (EshkolRanks){0, order->length};
+    } else
+        while (order->range_count < 3 && from < order->length) {
+            const int64_t begin = from + (drawn(2) ? (int64_t)drawn((uint64_t)(order->length - from)) : 0);
+            from = begin + 1 + (int64_t)drawn((uint64_t)(order->length - begin) / (1 + drawn(30)) + 1);
+            from = from < order->length ? from : order->length;
+            order->ranges[order->range_count++] = (EshkolRanks){begin, from++};
         }
-        eshkol_sort_settled(sort, 0, rows);
-        return;
+    for (int64_t k = 0; k < order->range_count; k++)
+        order->kept += order->ranges[k].end - order->ranges[k].begin;
+    const uint64_t special[] = {0, 1, order->infinity, order->infinity + 1, ~(uint64_t)0,
+                                (uint64_t)1 << (order->size * 8 - 1), ~((uint64_t)1 << (order->size * 8 - 1))};
+    const uint64_t plain = drawn(3), narrow = drawn(2) ? ~(uint64_t)0 : 500;
+    char *elements = malloc((size_t)(rows * order->length * order->size));
+    for (int64_t i = 0; i < rows * order->length; i++) {
+        const uint64_t bits = drawn(3) >= plain ? special[drawn(7)] : drawn(narrow) + 5;
+        memcpy(elements + i * order->size, &bits, (size_t)order->size);
     }
-    if (rows == 1 && sort->length > 2) {
-        sort->run = 1 + (int64_t)drawn((uint64_t)sort->length);
-        sort->piece = 1 + (int64_t)drawn(9);
-        sort->merged = malloc((size_t)sort->length * sizeof *sort->merged);
-        for (int64_t start = 0; start < sort->length; start += sort->run) {
-            const int64_t left = sort->length - start, count = left < sort->run ? left : sort->run;
-            qsort(sort->items + start, (size_t)count, sizeof *sort->items, by_item);
-        }
-        for (; sort->run < sort->length; sort->run *= 2) {
-            const int64_t pieces = (sort->length + sort->piece - 1) / sort->piece;
-            const int64_t cut = (int64_t)drawn((uint64_t)pieces);
-            eshkol_sort_merged(sort, 0, cut);
-            eshkol_sort_merged(sort, cut, pieces);
-            uint64_t *items = sort->items;
-            sort->items = sort->merged;
-            sort->merged = items;
-        }
-        eshkol_sort_results(sort, 0, 1);
-        free(sort->merged);
-        return;
+    order->rows = elements;
+    order->values = order->wants & ESHKOL_ORDER_VALUES ? malloc((size_t)(rows * order->kept * order->size)) : NULL;
+    order->places = order->wants & ESHKOL_ORDER_PLACES ? malloc((size_t)(rows * order->kept) * 8) : NULL;
+    eshkol_order_rows(order, 0, rows);
+    if (order->fault != ESHKOL_ORDER_FINE)
+        exit(2);
+    check(order, rows);
+    free(elements);
+    free(order->values);
+    free(order->places);
+    free(order);
+}
+
+/* Places of extremes and of values, of floats: of two rows, by definition. */
+static void try_search(eshkol_scheduler *const *pool, int round)
+{
+    const int64_t length = 1 + (int64_t)drawn(round % 200 == 0 ? 300000 : 300), count = 1 + (int64_t)drawn(700);
+    float *rows = malloc((size_t)(2 * length) * sizeof *rows), *values = malloc((size_t)(2 * count) * sizeof *values);
+    int64_t places[2], *out = malloc((size_t)(2 * count) * sizeof *out);
+    for (int64_t i = 0; i < 2 * length; i++) {
+        const uint32_t bits = drawn(30) ? (uint32_t)drawn(1000) : (uint32_t)drawn(~(uint64_t)0);
+        memcpy(&rows[i], &bits, sizeof bits);
     }
-    for (int64_t row = 0; row < rows; row++)
-        qsort(sort->items + row * sort->length, (size_t)sort->length, sizeof *sort->items, by_item);
-    eshkol_sort_results(sort, 0, rows);
+    for (int least = 0; least < 2; least++) {
+        EshkolExtreme extreme = {UINT64_MAX, 0, places, rows, pool, length, ESHKOL_SEARCH_FLOAT32, least};
+        eshkol_order_extreme(&extreme, 0, 2);
+        for (int64_t row = 0; row < 2; row++) {
+            const float *x = rows + row * length;
+            int64_t best = 0;
+            for (int64_t i = 1; i < length; i++)
+                if (x[best] == x[best] && (x[i] != x[i] || (least ? x[i] < x[best] : x[i] > x[best])))
+                    best = i;
+            if (places[row] != best)
+                exit(3);
+        }
+    }
+    const int even = drawn(2) != 0;
+    for (int64_t i = 0; i < 2 * length; i++) /* rising, with equal ones; or evenly */
+        rows[i] = (float)(i % length) * 0.37f - (even ? 3.0f : (float)(i % length) / 3 * 0.1f);
+    for (int64_t i = 0; i < 2 * count; i++)
+        values[i] = drawn(20) ? rows[drawn((uint64_t)length)] + (float)drawn(3) - 1 : 0.0f / (float)drawn(2);
+    for (int right = 0; right < 2; right++) {
+        EshkolSearch search = {UINT64_MAX, 0, out, rows, values, length, count, ESHKOL_SEARCH_FLOAT32, right};
+        const int64_t cut = (int64_t)drawn((uint64_t)(2 * count));
+        eshkol_order_search(&search, 0, cut);
+        eshkol_order_search(&search, cut, 2 * count);
+        for (int64_t i = 0; i < 2 * count; i++) {
+            const float *x = rows + i / count * length, v = values[i];
+            int64_t low = 0;
+            while (low < length && (v != v || (right ? x[low] <= v : x[low] < v)))
+                low++;
+            if (out[i] != low)
+                exit(4);
+        }
+    }
+    free(rows);
+    free(values);
+    free(out);
 }
 
 int main(void)
 {
-    const uint64_t infinities[] = {0, 0, 0x7C00, 0, 0x7F800000, 0, 0, 0, 0x7FF0000000000000};
-    for (int round = 0; round < 1500; round++) {
-        EshkolSort sort = {.kind = (int32_t)drawn(3), .descending = (int32_t)drawn(2)};
-        do
-            sort.size = 1 << drawn(4);
-        while (sort.kind == ESHKOL_SORT_FLOAT && sort.size == 1);
-        const int64_t rows = 1 + (int64_t)drawn(3);
-        sort.infinity = sort.kind == ESHKOL_SORT_FLOAT ? infinities[sort.size] : 0;
-        sort.length = 1 + (int64_t)drawn(drawn(8) ? 20 : 400);
-        sort.kept = drawn(2) ? sort.length : 1 + (int64_t)drawn((uint64_t)sort.length);
-        const size_t bytes = (size_t)(rows * sort.length * sort.size), kept = (size_t)(rows * sort.kept);
-        const uint64_t special[] = {0, 1, sort.infinity, sort.infinity + 1, ~(uint64_t)0,
-                                    (uint64_t)1 << (sort.size * 8 - 1), ~((uint64_t)1 << (sort.size * 8 - 1))};
-        char *elements = malloc(bytes);
-        for (int64_t i = 0; i < rows * sort.length; i++) {
-            const uint64_t bits = drawn(3) ? special[drawn(7)] : drawn(~(uint64_t)0);
-            memcpy(elements + i * sort.size, &bits, (size_t)sort.size);
-        }
-        sort.rows = elements;
-        sort.values = malloc(kept * (size_t)sort.size);
-        sort.places = malloc(kept * sizeof *sort.places);
-        sort.items = malloc((size_t)(rows * sort.length) * sizeof *sort.items);
-        if (sort.kept < sort.length || drawn(4) == 0)
-            eshkol_sort_first(&sort, 0, rows);
-        else
-            sort_wholly(&sort, rows);
-        if (sort.failed)
-            return 2;
-        check(&sort, rows);
-        free(elements);
-        free(sort.values);
-        free(sort.places);
-        free(sort.items);
-    }
+    eshkol_scheduler *pool = eshkol_scheduler_new(2);
+    for (int round = 0; round < 1500; round++)
+        try_order(&pool, round);
+    for (int round = 0; round < 300; round++)
+        try_search(&pool, round);
+    eshkol_scheduler_free(pool);
     puts("sorts: right");
     return 0;
 }

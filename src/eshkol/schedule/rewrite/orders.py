@@ -2,8 +2,8 @@
 
 Comes in: nodes whose derivatives have been taken. Goes out: the same, with `ordered` for every `sort`: along the last
 axis, the values or their places or both, and only those ranks that slices read (`topk`, `kthvalue`, `median`), if they
-are few. Searches among boundaries and the places of extreme elements in long rows become ops with native code, too.
-Machines of blocks have kernels for all of them, and keep them.
+are few. Searches among boundaries and the places of extreme elements in long rows become ops with native code where
+the machine has any. Machines of blocks have kernels for all of them, and keep them.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ EXTREME: Op = row(Op(
 def cut_sorts(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     """The results, with sorts as far as they are read."""
     order = in_order(results)
-    if target.blocks or not any(node.op in _TAKEN and node.data is None for node in order):
+    taken = _TAKEN if target.native else {sort}
+    if target.blocks or not any(node.op in taken and node.data is None for node in order):
         return list(results)
     users: dict[Node, list[Node]] = {}
     for node in order:
@@ -107,7 +108,7 @@ def cut_sorts(results: Sequence[Node], target: MachineDescription) -> list[Node]
             return node  # nobody reads it
         if node.op is slice_ and node.inputs[0] in ranges:
             return _sliced(node, new[node.inputs[0]], ranges[node.inputs[0]])
-        if node.op in _TAKEN:
+        if node.op in taken:
             return _natively(node, tuple(new[x] for x in node.inputs))
         return cut.get(node)
 
@@ -123,14 +124,10 @@ def _natively(node: Node, inputs: tuple[Node, ...]) -> Node | None:
         return make(SEARCHED, inputs, node.attrs) if inputs[0].shape[-1] > SHORT_SEARCH else None
     (x,), axes = inputs, node.attrs.axes
     length = count(tuple(x.shape[k] for k in axes))
-    if length < SHORT_ROW or axes != tuple(range(x.ndim - len(axes), x.ndim)) or not ordered_natively(x.dtype):
+    if length < SHORT_ROW or axes != tuple(range(x.ndim - len(axes), x.ndim)) or x.dtype.is_bool:
         return None
     found = make(EXTREME, (reshape(x, (*x.shape[: x.ndim - len(axes)], length)),), Extreme(node.op is argmin))
     return found if found.shape == node.shape else reshape(found, node.shape)
-
-
-def ordered_natively(dtype: dtypes.DType) -> bool:
-    return not dtype.is_bool and not dtype.is_complex
 
 
 def _ordered(node: Node, x: Node, picks: Sequence[Node], ranges: tuple[Ranks, ...]) -> list[Node]:
@@ -148,9 +145,7 @@ def _ordered(node: Node, x: Node, picks: Sequence[Node], ranges: tuple[Ranks, ..
     return [found[pick.attrs.place] for pick in picks]
 
 
-def _read_of(
-    node: Node, picks: Sequence[Node], users: dict[Node, list[Node]], results: set[Node]
-) -> tuple[Ranks, ...]:
+def _read_of(node: Node, picks: Sequence[Node], users: dict[Node, list[Node]], results: set[Node]) -> tuple[Ranks, ...]:
     """The ranks that are read of a sort: all of them, unless those of slices are few."""
     axis = node.attrs.axis
     extent = node.inputs[0].shape[axis]

@@ -2,6 +2,8 @@
 #ifndef ESHKOL_ORDER_KEYS_H
 #define ESHKOL_ORDER_KEYS_H
 
+#include <stddef.h>
+
 #include "order.h"
 
 #if defined(__GNUC__) && !defined(__clang__)
