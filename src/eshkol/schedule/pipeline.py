@@ -5,7 +5,7 @@
     orders     sorts as far as they are read               rewrite/orders.py
     windows    greatest elements of windows, by value      rewrite/windows.py
     patterns   nodes that array instructions do at once    rewrite/patterns.py
-    pairs      complex numbers as floats, by transforms    rewrite/pairs.py
+    pairs      transforms and products of pairs of floats  rewrite/pairs.py
     turned     reductions along short rows, side by side   rewrite/turned.py
     parts      the others as what kernels are fused of     rewrite/decompose.py
     fuse       which nodes one kernel computes             kernels/fuse.py, kernels/fused.py
