@@ -87,7 +87,7 @@ CHAIN = {
     "chosen": lambda x, y: TABLE["where"](TABLE["equal"](x, y), x, TABLE["cast"](TABLE["real"](y), x.dtype)),
     "sums": lambda x, y: TABLE["sum"](x * y, 1) + TABLE["mean"](x),
     "columns": lambda x, y: TABLE["sum"](TABLE["conj"](x) * y, 0),
-    "products": lambda x, y: TABLE["prod"](x, 1) + TABLE["cumsum"](y, 0)[0, 0],
+    "products": lambda x, y: TABLE["prod"](x, 1, True) + TABLE["cumsum"](y, 0),
     "matrices": lambda x, y: TABLE["matmul"](x, TABLE["permute"](y, (1, 0))),
 }
 
