@@ -231,8 +231,8 @@ class ScalarCode:
         """The address of the element at a flat position from a place in memory on, where each takes so many bytes."""
         if position.known is not None:
             return replace(base, offset=base.offset + position.known * size)
-        lane = isinstance(position.register, Register)
-        found = position.register if lane else self.register(position, _index_type(position))
+        own = position.register  # of the lane's number, which addresses take as it is
+        found = own if isinstance(own, Register) else self.register(position, _index_type(position))
         return base.at(found, size) if isinstance(found, Register) else IndexedPlace(base, found, size)
 
     def load(self, name: str, base: BufferOffset | Shared, position: Scalar, dtype: DType) -> Scalar:
