@@ -485,3 +485,21 @@ def test_blocks_are_used_again_and_known_by_their_address():
     assert memory.allocate(0) == 0
     with pytest.raises(TypeError, match="not negative"):
         memory.allocate(-1)
+
+
+def test_complex_numbers_are_computed_there(driver):
+    x, y = (np.random.default_rng(k).normal(size=(6, 70, 2)).view(np.complex128)[..., 0] for k in (0, 1))
+    with ek.device("cuda"):
+        a, b = ek.tensor(x), ek.tensor(y)
+        found = [
+            a * b - (a / b + 2.5j) * 0.5, (ek.exp(a) * ek.abs(b)).sum(1), a @ b.T, a.prod(0),
+            ek.grad(lambda u: ek.real((ek.exp(u) * b).sum()))(a),
+        ]  # fmt: skip
+        found = [v.numpy() for v in found]
+        with pytest.raises(EshkolError, match="no kernel for cuda"):
+            ek.fft.fft(a).numpy()
+    wanted = [
+        x * y - (x / y + 2.5j) * 0.5, (np.exp(x) * np.abs(y)).sum(1), x @ y.T, x.prod(0), np.conj(np.exp(x) * y)
+    ]  # fmt: skip
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)

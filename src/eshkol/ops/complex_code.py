@@ -38,7 +38,7 @@ def pulled(code: Any) -> Pull:
 
 
 class _Size(NamedTuple):
-    """A number with its parts' sizes scaled so that they may be squared, the exponent of the scale, and how to undo it."""
+    """The sizes of a number's parts, scaled so that they may be squared, and how they were scaled."""
 
     re: Any
     im: Any

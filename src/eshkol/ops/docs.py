@@ -27,11 +27,11 @@ HOST_HEAD = """
 
 Everything else runs as native code on all cores of the CPU, in plans that need Python only to be started. These are
 computed by NumPy or SciPy instead, as a step of the plan, and so is what is made of them (`svd`, `eigvals`, `lstsq`).
-Complex numbers are floats in pairs around Fourier transforms (of up to 2²⁰ numbers), products of matrices and sums;
-elsewhere they are computed on the host, too. On a GPU all of this is refused by name, and so are decompositions and
-systems of equations.
+On a GPU all of this is refused by name, and so are decompositions and systems of equations.
 
 """
+COMPLEX_HEAD = "Complex numbers run as all others, but are left to the host in "
+PAIRED = ("matrix_product",)  # of complex numbers, products of real ones
 HOST_NOTES = {
     "dft": "of more than 2²⁰ numbers, or empty",
     "sort": "in C on all cores, but for the sort of integers that it comes to, which is NumPy's",
@@ -82,7 +82,13 @@ def on_the_host() -> str:
     """What of the table no plan computes natively."""
     rows = sorted(op.name for op in TABLE.values() if op.public and isinstance(op.lower, Host) and not op.lower.native)
     told = [f"`{name}`" + (f" ({HOST_NOTES[name]})" if name in HOST_NOTES else "") for name in rows]
-    return HOST_HEAD + ", ".join(told) + ".\n"
+    return HOST_HEAD + ", ".join(told) + ".\n\n" + COMPLEX_HEAD + ", ".join(f"`{name}`" for name in _of_real()) + ".\n"
+
+
+def _of_real() -> list[str]:
+    """The rows that kernels compute for real numbers alone, though they take complex ones."""
+    kernels = (op for op in TABLE.values() if op.public and not op.composite and not isinstance(op.lower, Host))
+    return sorted(op.name for op in kernels if "complex" in op.dtypes and not op.of_complex and op.name not in PAIRED)
 
 
 if __name__ == "__main__":

@@ -320,7 +320,8 @@ def _jvp_absolute(a: Any, r: Any, inputs: Any, tangents: Any) -> Any:
 absolute = elementwise(
     "absolute", "x", "|x|; of a complex number its modulus. The derivative at 0 is 0.", group=ARITHMETIC,
     promote="number", dtypes=_NUMBERS, infer=_infer_absolute, reference=_numpy(np.abs), derivative=Jvp(_jvp_absolute),
-    exact="real", lower=_instruction("ABS"), of_complex=pulled(complex_code.absolute), aliases=("abs",), scheme=("tensor-abs",), procedures=("abs", "magnitude"),
+    exact="real", lower=_instruction("ABS"), of_complex=pulled(complex_code.absolute),
+    aliases=("abs",), scheme=("tensor-abs",), procedures=("abs", "magnitude"),
     samples=(sample((2, 3)), sample(()), sample((0,))),
 )  # fmt: skip
 

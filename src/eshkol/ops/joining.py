@@ -93,7 +93,8 @@ def _batch_concatenate(a: Join, inputs: Any, batched: Any) -> Any:
 @primitive(
     group=GROUP, infer=_infer_concatenate, reference=lambda a, *xs: np.concatenate(xs, a.axis), promote="common",
     derivative=Linear(_transpose_concatenate, joint=True), batch=_batch_concatenate, dtypes=_ANY,
-    lower=Pull(_pull_concatenate), of_complex=True, aliases=("concat", "cat"), scheme=("concatenate", "concat"), method=False,
+    lower=Pull(_pull_concatenate),
+    of_complex=True, aliases=("concat", "cat"), scheme=("concatenate", "concat"), method=False,
     samples=(
         sample(_draws((2, 3), (1, 3), (2, 3))), sample(_draws((2, 3), (2, 1)), axis=-1), sample(_draws((2,))),
         sample(_draws((0, 2), (3, 2))), sample(_draws((2, 0, 2), (2, 0, 1)), axis=2),
@@ -239,7 +240,8 @@ def _batch_rolled(a: Roll, inputs: Any, batched: Any) -> Any:
 ROLLED: Op = row(Op(
     name="rolled", doc="x shifted along axes, where what leaves at one end comes in at the other.", function=None,
     names=("x",), group=STRUCTURE, method=False, infer=lambda a, x: Aval(x.shape, x.dtype),
-    reference=lambda a, x: np.roll(x, a.shifts, tuple(range(x.ndim))), moves=True, lower=Pull(_pull_rolled), of_complex=True,
+    reference=lambda a, x: np.roll(x, a.shifts, tuple(range(x.ndim))), moves=True, lower=Pull(_pull_rolled),
+    of_complex=True,
     derivative=Linear(lambda a, ct, k, x: ct.apply(ROLLED, (ct,), _back(a, x))), batch=_batch_rolled, dtypes=_ANY,
 ))  # fmt: skip
 

@@ -46,7 +46,8 @@ def _batch_reshape(a: ToShape, inputs: Any, batched: Any) -> Any:
 
 @primitive(
     group=GROUP, windows=True, infer=_infer_reshape, reference=lambda a, x: np.reshape(x, a.shape), dtypes=_ANY,
-    derivative=Linear(_transpose_reshape), batch=_batch_reshape, lower=Pull(_pull_reshape), of_complex=True, scheme=("reshape",),
+    derivative=Linear(_transpose_reshape), batch=_batch_reshape, lower=Pull(_pull_reshape),
+    of_complex=True, scheme=("reshape",),
     samples=(
         sample((2, 6), shape=(3, 4)), sample((2, 6), shape=(-1, 2)), sample((), shape=(1, 1)),
         sample((0, 3), shape=(3, 0)),
@@ -83,7 +84,8 @@ def _transpose_expand(a: ToShape, ct: Any, k: int, x: HasAval) -> Any:
 
 @primitive(
     group=GROUP, windows=True, infer=_infer_expand, reference=lambda a, x: np.broadcast_to(x, a.shape), dtypes=_ANY,
-    moves=True, derivative=Linear(_transpose_expand), batch=_batch_expand, lower=Pull(lambda e, a, i, x: x(i)), of_complex=True,
+    moves=True, derivative=Linear(_transpose_expand), batch=_batch_expand, lower=Pull(lambda e, a, i, x: x(i)),
+    of_complex=True,
     aliases=("broadcast_to",), scheme=("expand", "broadcast-to"),
     samples=(
         sample((2, 1), shape=(2, 3)), sample((3,), shape=(2, 3)), sample((), shape=(2,)), sample((1,), shape=(0,)),

@@ -97,7 +97,8 @@ PICK: Op = row(Op(
 STOP: Op = row(Op(
     name="stop_gradient", doc="x, as if it were constant.", function=None, names=("x",), group=STRUCTURE, method=False,
     elementwise=True, infer=_same, reference=lambda a, x: x,
-    severs=True, derivative=NoDerivative("it was asked to have none"), lower=Pull(lambda e, a, i, x: x(i)), of_complex=True,
+    severs=True, derivative=NoDerivative("it was asked to have none"), lower=Pull(lambda e, a, i, x: x(i)),
+    of_complex=True,
 ))  # fmt: skip
 
 

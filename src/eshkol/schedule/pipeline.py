@@ -7,7 +7,7 @@
     windows    greatest elements of windows, by value      rewrite/windows.py
     attention  attention that kernels compute at once      rewrite/attention.py
     patterns   nodes that array instructions do at once    rewrite/patterns.py
-    pairs      complex numbers as floats, by transforms    rewrite/pairs.py
+    pairs      transforms and products of pairs of floats  rewrite/pairs.py
     turned     reductions along short rows, side by side   rewrite/turned.py
     parts      the others as what kernels are fused of     rewrite/decompose.py
     fuse       which nodes one kernel computes             kernels/fuse.py, kernels/fused.py

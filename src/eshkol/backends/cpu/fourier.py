@@ -1,8 +1,8 @@
 """Fourier transforms as native code of plans, by the names of ops.
 
-Comes in: an op's attributes, and what its inputs and results are like. Goes out: the function that computes it, and its
-record: of `runtime/native/fourier/` for the transforms of signals one by one, of `halves.c` for what stands around those
-of half the length that real transforms are made by.
+Comes in: an op's attributes, and what its inputs and results are like. Goes out: the function of
+`runtime/native/fourier/` that computes it, and its record: for transforms of signals one by one (`fourier.h`), and for
+what stands around those of half the length that real transforms are made by (`halves.h`).
 """
 
 from __future__ import annotations

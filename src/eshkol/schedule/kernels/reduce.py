@@ -97,7 +97,9 @@ class Reduction:
     def _run(self, axis: int, index: tuple[Scalar, ...]) -> Scalar | None:
         """The rest of the axes as array instructions, if their terms lie one after another in an input."""
         name = ARRAY_INSTRUCTIONS.get(self.instruction)
-        if name is None or self.dtype.is_complex or (self.dtype.is_float and self.instruction in ("MAX", "MIN")):  # these pass over NaN
+        if (
+            name is None or self.dtype.is_complex or (self.dtype.is_float and self.instruction in ("MAX", "MIN"))
+        ):  # these pass over NaN
             return None
         if self.compute is not self.dtype and axis > 0:  # would round in between
             return None

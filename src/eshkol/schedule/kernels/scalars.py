@@ -231,9 +231,9 @@ class ScalarCode:
         """The address of the element at a flat position from a place in memory on, where each takes so many bytes."""
         if position.known is not None:
             return replace(base, offset=base.offset + position.known * size)
-        if isinstance(position.register, Register):
-            return base.at(position.register, size)
-        return IndexedPlace(base, self.register(position, _index_type(position)), size)
+        own = position.register  # of the lane's number, which addresses take as it is
+        found = own if isinstance(own, Register) else self.register(position, _index_type(position))
+        return base.at(found, size) if isinstance(found, Register) else IndexedPlace(base, found, size)
 
     def load(self, name: str, base: BufferOffset | Shared, position: Scalar, dtype: DType) -> Scalar:
         """The element at a flat position from a place in memory on, by an instruction that loads."""
@@ -278,7 +278,9 @@ class ScalarCode:
     def constant(self, value: Any, dtype: DType) -> Scalar:
         """A number of a dtype."""
         if dtype.is_complex:
-            whole = value if isinstance(value, complex) else complex(value, value if value == 0 else 0.0)  # of -0.0, both
+            whole = (
+                value if isinstance(value, complex) else complex(value, value if value == 0 else 0.0)
+            )  # of -0.0, both
             return Pair(self, *(self.constant(part, dtype.real) for part in (whole.real, whole.imag)))
         if dtype.is_bool:
             value = bool(value)

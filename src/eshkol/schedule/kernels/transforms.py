@@ -1,7 +1,9 @@
-"""The rows that compiled graphs have for Fourier transforms: of complex numbers as pairs, by one array instruction.
+"""The rows that compiled graphs have for Fourier transforms: of complex numbers as pairs.
 
-Those of real numbers are transforms of half the length, with something done after them (`halves_split`) or before them
-(`halves_joined`). No user calls these rows: `rewrite/pairs.py` makes them of `dft`, after derivatives have been taken.
+One is an array instruction (`fourier`): signals side by side, or long ones in parts. The other (`signals`) is native
+code of machines that have it: signals one by one, by tables that are made here. Those of real numbers are transforms of
+half the length, with something done after them (`halves_split`) or before them (`halves_joined`). No user calls these
+rows: `rewrite/pairs.py` makes them of `dft`, after derivatives have been taken.
 """
 
 from __future__ import annotations
