@@ -6,8 +6,8 @@
 
 static int64_t NAMED(chosen)(const T *x, int64_t n, int64_t stride, T *phase);
 
-/* Eigenvectors of matrix `number`, which lie as rows with numbers `apart`, into its columns: with their signs and phases,
-   in an order unless that is NULL. */
+/* Eigenvectors of matrix `number`, which lie as rows with numbers `apart`, into its columns: with their signs and
+   phases, in an order unless that is NULL. */
 static void NAMED(settled)(EshkolLinear *linear, int64_t number, int64_t n, const T *vectors, int64_t apart,
                            const int64_t *order)
 {
