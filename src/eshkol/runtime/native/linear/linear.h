@@ -74,7 +74,8 @@ void eshkol_linear_slogdet(void *linear, int64_t begin, int64_t end);
 void eshkol_linear_lu(void *linear, int64_t begin, int64_t end);
 
 /* out[0]: the eigenvalues of the Hermitian part of in[0], rising; out[1]: its eigenvectors as columns; out[2]: as
-   int64, which component of each is real and positive. Fault: number of the matrix × 2, and 1 more unless it is not finite. */
+   int64, which component of each is real and positive. Fault: number of the matrix × 2, and 1 more unless it
+   is not finite. */
 void eshkol_linear_eigh(void *linear, int64_t begin, int64_t end);
 
 /* out[0], out[1], out[2]: U, singular values and Vᴴ of in[0] (rows × columns); out[3]: which component of each vector
