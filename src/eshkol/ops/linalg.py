@@ -1,8 +1,8 @@
 """Linear algebra: systems of equations, inverses, determinants and functions of matrices.
 
 Matrices stand in the last two axes, and everything in front is a batch. Inputs are float32, float64 or complex.
-Decompositions are in `decompositions.py` and `lu.py`. The CPU has code of its own for the first of these
-(`runtime/native/linear/`); LAPACK computes the others on the host, and is the reference of all.
+Decompositions are in `decompositions.py` and `lu.py`, what follows from them in `inverses.py`. The CPU has code of its
+own for most of these (`runtime/native/linear/`); LAPACK on the host is the reference of all.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-/* Linear algebra at random, under sanitizers: every function, dtype and size, with numbers of every kind, in memory that
-   ends where the matrices do. Of factors it is looked at that they give the matrix back. LAPACK is a stand-in that writes
-   all that it may. */
+/* Linear algebra at random, under sanitizers: every function, dtype and size, with numbers of every kind, in memory
+   that ends where the matrices do. Of factors it is looked at that they give the matrix back. LAPACK is a stand-in that
+   writes all that it may. */
 #include <complex.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static double number(int wild)
     return wild && drawn(8) == 0 ? strange[drawn(8)] : (double)drawn(1 << 20) / (1 << 19) - 1;
 }
 
-/* --- a stand-in for LAPACK: the same numbers everywhere, as many as there is room for ------------------------------ */
+/* --- a stand-in for LAPACK: the same numbers everywhere, as many as there is room for ----------------------------- */
 
 static size_t part; /* bytes of a number's part, and how many parts it has */
 static int parts;
@@ -97,7 +97,8 @@ static void svd(char *job, int32_t *m, int32_t *n, void *a, int32_t *lda, void *
 static void eig(char *left, char *job, int32_t *n, void *a, int32_t *lda, void *w, void *x, void *y, void *z, void *vr,
                 void *b, void *c, void *d, int32_t *e)
 {
-    /* real: … w, wi, vl, ldvl, vr, ldvr, work, lwork, info; complex: … w, vl, ldvl, vr, ldvr, work, lwork, rwork, info */
+    /* real: … w, wi, vl, ldvl, vr, ldvr, work, lwork, info;
+       complex: … w, vl, ldvl, vr, ldvr, work, lwork, rwork, info */
     (void)left, (void)lda, (void)y, (void)z;
     void *work = parts == 1 ? c : b, *vectors = parts == 1 ? vr : z;
     int32_t *lwork = parts == 1 ? d : c;
@@ -118,7 +119,7 @@ static void eig(char *left, char *job, int32_t *n, void *a, int32_t *lda, void *
         put(vectors, (int64_t)*n * *n, 1);
 }
 
-/* --- what is tried ------------------------------------------------------------------------------------------------- */
+/* --- what is tried ------------------------------------------------------------------------------------------------ */
 
 static void *room(int64_t bytes) { return malloc(bytes > 0 ? (size_t)bytes : 1); }
 
@@ -193,9 +194,10 @@ static void tried(eshkol_scheduler *pool)
         part == 4 ? (void)(((float *)b)[i] = (float)number(wild)) : (void)(((double *)b)[i] = number(wild));
     l->fault = ESHKOL_LINEAR_FINE;
     l->lapack = kind == EIGH ? (void *)eigh : kind == SVD ? (void *)svd : (void *)eig;
+    const int square = kind == EIGH || kind == EIG || kind == SVD || kind == QR; /* every result, not the first alone */
     for (int k = 0; k < 4; k++)
-        l->out[k] = room(batch * (k == 0 || kind == EIGH || kind == EIG || kind == SVD || kind == QR ? most * most : most)
-                         * (size > 8 ? size : 8) * (kind == EIG ? 2 : 1));
+        l->out[k] = room(batch * (k == 0 || square ? most * most : most) * (size > 8 ? size : 8)
+                         * (kind == EIG ? 2 : 1));
     l->in[0] = a, l->in[1] = b, l->pool = drawn(2) ? &pool : NULL;
     l->dtype = dtype, l->rows = rows, l->columns = columns, l->rank = 1;
     l->flags = (int64_t)drawn(kind == TRIANGLE ? 8 : kind == SVD ? 3 : kind == EIGH || kind == EIG ? 2 : 1);

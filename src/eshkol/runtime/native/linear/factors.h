@@ -196,7 +196,8 @@ static void NAMED(factored)(void *context, int64_t begin, int64_t end)
     if (kept == NULL)
         return;
     for (int64_t number = begin; number < end; number++) {
-        const T *factors = NAMED(operand)(linear, 0, number, n * n), *b = NAMED(operand)(linear, 1, number, n * columns);
+        const T *factors = NAMED(operand)(linear, 0, number, n * n);
+        const T *b = NAMED(operand)(linear, 1, number, n * columns);
         const int64_t *order = (const int64_t *)linear->in[2] + eshkol_linear_place(linear, 0, number) * n;
         T *out = (T *)linear->out[0] + number * n * columns, *found = turned ? kept : out;
         int64_t whole = 0;

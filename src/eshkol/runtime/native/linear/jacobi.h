@@ -6,8 +6,8 @@
 
 static int64_t NAMED(chosen)(const T *x, int64_t n, int64_t stride, T *phase);
 
-/* Eigenvectors of matrix `number`, which lie as rows with numbers `apart`, into its columns: with their signs and phases,
-   in an order unless that is NULL. */
+/* Eigenvectors of matrix `number`, which lie as rows with numbers `apart`, into its columns: with their signs and
+   phases, in an order unless that is NULL. */
 static void NAMED(settled)(EshkolLinear *linear, int64_t number, int64_t n, const T *vectors, int64_t apart,
                            const int64_t *order)
 {
@@ -115,7 +115,7 @@ static int NAMED(diagonal)(int64_t n, NAMED(Vector) *a, NAMED(Vector) *v)
                     continue;
                 left = 1;
                 const NAMED(Vector) t = NAMED(tangent)(a[q * (n + 1)] - a[p * (n + 1)], off);
-                const NAMED(Vector) cosine = 1 / NAMED(rooted)(1 + t * t), sine = t * cosine;
+                const NAMED(Vector) cosine = (R)1 / NAMED(rooted)((R)1 + t * t), sine = t * cosine;
                 a[p * (n + 1)] -= t * off;
                 a[q * (n + 1)] += t * off;
                 a[p * n + q] = (NAMED(Vector)){0};
@@ -154,7 +154,7 @@ static void NAMED(eigh_side_by_side)(EshkolLinear *linear, int64_t begin, int64_
         }
         memset(v, 0, (size_t)(n * n) * sizeof *v);
         for (int64_t i = 0; i < n; i++)
-            v[i * (n + 1)] = (NAMED(Vector)){0} + 1;
+            v[i * (n + 1)] = (NAMED(Vector)){0} + (R)1;
         const int found = NAMED(diagonal)(n, a, alone ? NULL : v);
         for (int64_t lane = 0; lane < LANES && first + lane < end; lane++) {
             const int64_t number = first + lane;
@@ -198,7 +198,7 @@ static int NAMED(apart)(int64_t m, int64_t n, NAMED(Vector) *g, NAMED(Vector) *v
                     continue;
                 left = 1;
                 const NAMED(Vector) t = NAMED(tangent)(other - one, both);
-                const NAMED(Vector) cosine = 1 / NAMED(rooted)(1 + t * t), sine = t * cosine;
+                const NAMED(Vector) cosine = (R)1 / NAMED(rooted)((R)1 + t * t), sine = t * cosine;
                 for (int64_t i = 0; i < m; i++)
                     NAMED(turn)(&x[i], &y[i], cosine, sine);
                 for (int64_t i = 0; i < n && v != NULL; i++)
@@ -229,7 +229,7 @@ static void NAMED(svd_side_by_side)(EshkolLinear *linear, int64_t begin, int64_t
     }
     memset(v, 0, (size_t)(n * n) * sizeof *v);
     for (int64_t i = 0; i < n; i++)
-        v[i * (n + 1)] = (NAMED(Vector)){0} + 1;
+        v[i * (n + 1)] = (NAMED(Vector)){0} + (R)1;
     const int found = NAMED(apart)(m, n, g, alone ? NULL : v);
     for (int64_t lane = 0; lane < LANES && begin + lane < end; lane++) {
         const int64_t number = begin + lane;

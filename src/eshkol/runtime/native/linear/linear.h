@@ -46,7 +46,7 @@ typedef struct {
     EshkolBatchAxis batch[];
 } EshkolLinear;
 
-/* What the above is like, by its names, for who makes records elsewhere: words of a record, dtypes, flags; then NULL. */
+/* What the above is like, by its names, for who makes records elsewhere: words of a record, dtypes, flags; then NULL */
 typedef struct {
     const char *name;
     int64_t value;
@@ -73,12 +73,13 @@ void eshkol_linear_slogdet(void *linear, int64_t begin, int64_t end);
    row (from 1 on) was exchanged with that of the diagonal; out[2]: as int64, which row of in[0] stands in each row. */
 void eshkol_linear_lu(void *linear, int64_t begin, int64_t end);
 
-/* out[0]: the eigenvalues of the Hermitian part of in[0], rising; out[1]: its eigenvectors as columns; out[2]: as int64,
-   which component of each is real and positive. Fault: number of the matrix × 2, and 1 more unless it is not finite. */
+/* out[0]: the eigenvalues of the Hermitian part of in[0], rising; out[1]: its eigenvectors as columns; out[2]: as
+   int64, which component of each is real and positive. Fault: number of the matrix × 2, and 1 more unless it
+   is not finite. */
 void eshkol_linear_eigh(void *linear, int64_t begin, int64_t end);
 
-/* out[0], out[1], out[2]: U, singular values and Vᴴ of in[0] (rows × columns); out[3]: which component of each vector in
-   U is real and positive; the values alone are out[0]. Faults likewise. */
+/* out[0], out[1], out[2]: U, singular values and Vᴴ of in[0] (rows × columns); out[3]: which component of each vector
+   in U is real and positive; the values alone are out[0]. Faults likewise. */
 void eshkol_linear_svd(void *linear, int64_t begin, int64_t end);
 
 /* As eigh, of any square matrix in LAPACK's order; values and vectors are complex. */

@@ -1,6 +1,6 @@
 /* Q · R of one dtype, as the function of linear.h; as factors.h, included by kinds.h. The matrix is worked on as its
-   transpose, so that its columns lie together: Householder's reflections of PANEL columns at a time, one by one, and all
-   of them at once, as products, on what is right of them. */
+   transpose, so that its columns lie together: Householder's reflections of PANEL columns at a time, one by one, and
+   all of them at once, as products, on what is right of them. */
 
 /* The scalar product of the conjugate of x with y. */
 static T NAMED(inner)(const T *x, const T *y, int64_t n)
@@ -85,8 +85,8 @@ static void NAMED(gather)(NAMED(Reflections) *all, const T *taus)
     }
 }
 
-/* Rows of `at` (`rows` of them, `stride` apart) are reflected, by all or, turned, by their adjoint; `with` is memory for
-   PANEL numbers of each row. */
+/* Rows of `at` (`rows` of them, `stride` apart) are reflected, by all or, turned, by their adjoint; `with` is memory
+   for PANEL numbers of each row. */
 static void NAMED(reflect)(const NAMED(Work) *work, const NAMED(Reflections) *all, int turned, T *at, int64_t rows,
                            int64_t stride, T *with)
 {

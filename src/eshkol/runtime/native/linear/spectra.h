@@ -1,7 +1,7 @@
 /* Eigenvalues and singular values of one dtype, as the functions of linear.h; as factors.h, included by kinds.h. LAPACK
-   computes them, by the address that the record holds, except for what jacobi.h does. It reads matrices column by column:
-   what lies row by row is a transpose to it, so that the singular vectors of that are those which are wanted, in the
-   order in which they are wanted. Here vectors get their signs and phases, too. */
+   computes them, by the address that the record holds, except for what jacobi.h does. It reads matrices column by
+   column: what lies row by row is a transpose to it, so that the singular vectors of that are those which are wanted,
+   in the order in which they are wanted. Here vectors get their signs and phases, too. */
 
 typedef struct {
     R re, im;
