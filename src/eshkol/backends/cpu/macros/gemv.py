@@ -18,7 +18,7 @@ TASK_ELEMENTS = 1 << 16  # of the matrix that a task reads, about
 STRETCH = 4096  # columns whose sums a task keeps in the first cache
 ROWS_AT_ONCE = 4  # of the matrix, in dot products
 ROWS_ADDED = 8  # of the matrix, where they are added up: sums are loaded and stored once for all
-STREAMED = 1 << 20  # bytes of a matrix that comes from memory, which ARM reads faster in one or two streams than in more
+STREAMED = 1 << 20  # bytes of a matrix that comes from memory: ARM reads it faster in few streams
 DOTS = 8  # vectors of sums: enough to hide how long an addition takes
 
 
