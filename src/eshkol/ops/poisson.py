@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from eshkol.errors import DTypeError
-from eshkol.ops import dtypes
+from eshkol.ops import dtypes, shapes
 from eshkol.ops.creation import full
 from eshkol.ops.distributions import RULES, frame, real, sides
 from eshkol.ops.dtypes import float64, int64
@@ -31,9 +31,9 @@ LARGEST = 1e15  # counts of greater rates are no exact float64
 
 
 def _infer_quantile(a: None, u: HasAval, rate: HasAval) -> Aval:
-    if u.shape != rate.shape or not u.dtype is rate.dtype is float64:
-        raise DTypeError("quantiles are of float64, a rate for each")
-    return Aval(u.shape, int64)
+    if not u.dtype is rate.dtype is float64:
+        raise DTypeError(f"quantiles are of float64, not of {u.dtype} and {rate.dtype}")
+    return Aval(shapes.broadcast(u.shape, rate.shape), int64)
 
 
 def _quantile(a: None, u: Any, rate: Any) -> Any:
