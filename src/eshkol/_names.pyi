@@ -5391,7 +5391,7 @@ def poisson(
     shape: builtins.int | Sequence[builtins.int] | None = None,
     dtype: DType | builtins.str | None = 'int64',
 ) -> Tensor:
-    """How often an event happens that happens at a rate (from 0 to 10^15) on average: draws from the Poisson distribution.
+    """Draws from the Poisson distribution: how often an event happens that happens so often on average, up to 10^15.
 
     Arguments:
         key: a key of random numbers: ek.random.key(seed), or one that was split

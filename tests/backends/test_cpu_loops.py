@@ -221,6 +221,19 @@ def test_what_is_proven_of_indices() -> None:
     assert found.proven == {3}
 
 
+def test_places_counted_from_the_end_are_trusted_up_to_their_number() -> None:
+    text = ".buffer x U8\n CVT.U64.U32 r0, r255\n MOV_IMM.U32 r1, 99\n SUB r2, r1, r0\n LDG.U8 r3, [x+r2*1]\n"
+    text += "STG.U8 [x+r2*1], r3"
+    _, found = _known(text)
+    assert found.trusted == {3, 4}
+    assert found.exact[2].startswith("nuw")
+    backend = CpuBackend()
+    x = backend.array(np.arange(100, dtype=np.uint8))
+    backend.execute(assemble(text), LaunchConfig.linear(100), {"x": x})
+    with pytest.raises(ExecutionFailed, match=r"LDG.*out of range in buffer 'x' \(lane 100\)"):
+        backend.execute(assemble(text), LaunchConfig.linear(101), {"x": x})
+
+
 def test_lanes_whose_index_would_wrap_are_checked() -> None:
     """Arithmetic is trusted not to wrap only in lanes in which it does not."""
     text = ".buffer x U8\n CVT.U64.U32 r0, r255\n MOV_IMM.U32 r1, 4194304\n MUL r2, r0, r1\n LDG.U8 r3, [x+r2*1]\n"

@@ -527,6 +527,16 @@ def test_products_keep_their_permuted_operands():
     simpler(product(x, permute(permute(permute(w, (1, 0)), (1, 0)), (1, 0))), "matrix_product", "permute")
 
 
+def test_a_column_times_a_row_is_no_sum():
+    x, y = leaf(SPECIAL.reshape(9, 1)), leaf(SPECIAL.reshape(1, 9))
+    product = TABLE["matrix_product"]
+    with np.errstate(all="ignore"):
+        simpler(product(x, y), "mul", signs=False)
+        batch = leaf(np.arange(6.0).reshape(2, 3, 1)), leaf(np.arange(4.0).reshape(1, 4))
+        simpler(product(*batch), "mul")
+        simpler(product(leaf(EXTREMES.reshape(6, 1)), leaf(EXTREMES.reshape(1, 6))), "mul")
+
+
 def test_the_transpose_of_a_product_is_a_product_of_transposes():
     x, y = leaf(np.arange(8.0).reshape(4, 2)), leaf(np.arange(12.0).reshape(4, 3))
     product = TABLE["matrix_product"](permute(x, (1, 0)), y)

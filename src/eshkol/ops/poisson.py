@@ -14,20 +14,26 @@ from typing import Any
 import numpy as np
 
 from eshkol.errors import DTypeError
-from eshkol.ops import dtypes
+from eshkol.ops import dtypes, shapes
 from eshkol.ops.creation import full
 from eshkol.ops.distributions import RULES, frame, real, sides
 from eshkol.ops.dtypes import float64, int64
 from eshkol.ops.elementwise import absolute, cast, floor, less, log, log1p, maximum, minimum, sqrt, where
 from eshkol.ops.movement import expand
 from eshkol.ops.random import KEY
-from eshkol.ops.row import Aval, Draw, NoDerivative, Op, Pull, Value, composite, row, sample
+from eshkol.ops.row import Aval, Draw, HasAval, NoDerivative, Op, Pull, Value, composite, row, sample
 from eshkol.ops.special import ndtri
 
 SMALL = 12.0  # rates below are those whose probabilities are added up
 TERMS = 56  # how many are; what is left is below 10^-16 for all of these rates
 STEPS = 3  # of Newton's; each squares what is left, which is below 1 % at first
 LARGEST = 1e15  # counts of greater rates are no exact float64
+
+
+def _infer_quantile(a: None, u: HasAval, rate: HasAval) -> Aval:
+    if not u.dtype is rate.dtype is float64:
+        raise DTypeError(f"quantiles are of float64, not of {u.dtype} and {rate.dtype}")
+    return Aval(shapes.broadcast(u.shape, rate.shape), int64)
 
 
 def _quantile(a: None, u: Any, rate: Any) -> Any:
@@ -54,7 +60,7 @@ def _pull_quantile(e: Any, a: None, i: Any, u: Any, rate: Any) -> Any:
 _COUNT: Op = row(Op(
     name="poisson_quantile", doc="The least k whose chance, with that of all before it, is above u; rates below 12.",
     function=None, group="structure", method=False, elementwise=True, names=("u", "rate"),
-    infer=lambda a, u, rate: Aval(u.shape, int64), reference=_quantile, lower=Pull(_pull_quantile),
+    infer=_infer_quantile, reference=_quantile, lower=Pull(_pull_quantile),
     derivative=NoDerivative("a count does not vary smoothly"),
 ))  # fmt: skip
 

@@ -575,7 +575,7 @@ def poisson(
     *,
     generator: Any = None,
 ) -> Tensor:
-    """How often an event happens that happens at a rate (from 0 to 10^15) on average: draws from the Poisson distribution.
+    """Draws from the Poisson distribution: how often an event happens that happens so often on average, up to 10^15.
 
     Arguments:
         rate:

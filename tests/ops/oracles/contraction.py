@@ -344,7 +344,7 @@ oracle(
     ],
 )(_transposed(2))
 oracle("conv_transpose3d", dtype=number, more=[
-    sample((1, 2, 2, 1, 2), (2, 1, 1, 2, 2), (g,), stride=(1, 2, 1), padding=p, groups=g) for p in (0, (0, 1, 0))
+    sample((1, 2, 2, 2, 2), (2, 1, 1, 2, 2), (g,), stride=(1, 2, 1), padding=p, groups=g) for p in (0, (0, 1, 0))
     for g in (1, 2)
 ])(_transposed(3))  # fmt: skip
 

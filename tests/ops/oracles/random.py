@@ -189,6 +189,19 @@ def _randint(results: Any, key: Any, low: int, high: int, shape: Any = (), dtype
         _even([np.sum(draws == k) for k in range(low, high)], [1 / (high - low)] * (high - low))
 
 
+@oracle("poisson", judges=True, dtype=given("int64"), more=[
+    sample(KEY, rate=rate, shape=_MANY, **how) for rate in (0.4, 7.0, 60.0) for how in ({}, {"dtype": "float64"})
+])  # fmt: skip
+def _poisson(results: Any, key: Any, rate: Any, shape: Any = None, dtype: Any = "int64") -> None:
+    (draws,) = results
+    assert draws.shape == _shape_of(shape, rate)
+    assert np.all((draws >= 0) & (draws == np.floor(draws)))
+    if draws.size >= 1000:
+        bounds = np.unique(stats.poisson(rate).ppf([0.1, 0.3, 0.5, 0.7, 0.9]))
+        found = np.bincount(np.searchsorted(bounds, draws), minlength=len(bounds) + 1)
+        _even(found, np.diff([0, *stats.poisson(rate).cdf(bounds), 1]))
+
+
 @oracle("randperm", judges=True, dtype=given("int64"), more=[sample(KEY, n=200), sample(KEY, n=7, dtype="int8")])
 def _randperm(results: Any, key: Any, n: int, dtype: Any = "int64") -> None:
     (order,) = results

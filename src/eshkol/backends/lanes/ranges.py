@@ -320,7 +320,8 @@ class _Walk:
     ) -> IntegerFacts:
         """The result, if it is sure not to wrap; else what every value of the type obeys."""
         if result.low < ty.min_value:
-            less = values[1].rising if i.op.name == "SUB" and ty.is_unsigned else None
+            from_end = i.op.name == "SUB" and ty.is_unsigned and values[0].known is not None
+            less = values[1].rising if from_end else None
             if less is None or not self._promised(values[0].low, less):  # places counted from the end: n - 1 - r255
                 return top
             result = replace(result, low=0)

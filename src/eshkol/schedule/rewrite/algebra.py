@@ -165,7 +165,10 @@ def _mul(node: Node) -> Node | None:
 def _outer(node: Node) -> Node | None:
     """A column times a row: nothing is summed, so it is computed with what is around it."""
     x, y = node.inputs
-    return build(mul, None, fitted(x, node.shape), fitted(y, node.shape)) if x.shape[-1] == 1 else None
+    terms = x.shape[-1]
+    if type(terms) is not int or terms != 1:  # a size that varies shall not be asked for this
+        return None
+    return build(mul, None, fitted(x, node.shape), fitted(y, node.shape))
 
 
 @rule("div")

@@ -3,7 +3,7 @@
 Comes in: a `Product` of floats with n = 1 or m = 1. Goes out: a `Macro` that reads the matrix once, in long stretches.
 Where the rows of what lies in memory are multiplied with the vector, it is a dot product per row, four rows at a time.
 Where they are added up, this is done eight at a time, in parts of k that are summed at the end; so it is cut the same
-way for any number of threads.
+way for any number of threads. Large matrices on ARM are read in fewer streams.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from eshkol.backends.cpu.kernels.macro import Macro, Phase
 from eshkol.backends.cpu.macros.gemm_plan import OPERAND, Epilogue, Laid, Product
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, macro_of
 from eshkol.backends.lanes.layout import BEYOND
+from eshkol.support.extents import about
 
 TASK_ELEMENTS = 1 << 16  # of the matrix that a task reads, about
 STRETCH = 4096  # columns whose sums a task keeps in the first cache
 ROWS_AT_ONCE = 4  # of the matrix, in dot products
 ROWS_ADDED = 8  # of the matrix, where they are added up: sums are loaded and stored once for all
+STREAMED = 1 << 20  # bytes of a matrix that comes from memory: ARM reads it faster in few streams
 DOTS = 8  # vectors of sums: enough to hide how long an addition takes
 
 
@@ -42,6 +44,10 @@ class _Call:
         self.name = f"{p.name}_{'column' if column else 'row'}"
         strides = [stride for laid in self.laid for stride in (laid.outer, laid.inner)]
         self.words = (self.size, p.k, matrix.line, max(p.inner, 1), *strides)
+        streamed = p.target.triple.startswith("aarch64") and about(self.size * p.k * p.ty.size_bytes) >= STREAMED
+        self.rows_at_once, self.rows_added = (1, 2) if streamed else (ROWS_AT_ONCE, ROWS_ADDED)
+        if streamed:
+            self.name += "_streamed"
 
     def kernel(self, name: str) -> Kernel:
         k = Kernel(f"{self.name}_{name}", self.p.target, self.p.operands)
@@ -72,8 +78,8 @@ class _Call:
             pair, first = task // groups, task % groups * rows
             last = k.minimum(first + rows, self.n)
             matrix, vector = self.matrix.at(self.begins(0, pair)), self.vector.at(self.begins(1, pair))
-            whole = last - (last - first) % ROWS_AT_ONCE
-            for start, stop, step in ((first, whole, ROWS_AT_ONCE), (whole, last, 1)):
+            whole = last - (last - first) % self.rows_at_once
+            for start, stop, step in ((first, whole, self.rows_at_once), (whole, last, 1)):
                 with k.loop(start, stop, step, plain=True) as row:
                     for number, total in enumerate(self._dots(matrix.at(row * self.line), vector, step)):
                         self.finish(epilogue, total, pair, row + number)
@@ -140,8 +146,8 @@ class _Call:
             vector, matrix = self.vector.at(self.begins(1, pair)), self.matrix.at(self.begins(0, pair) + left)
             for at, lanes in k.strips(compute, count):
                 sums.put(at, k.const(compute, 0, lanes))
-            whole = last - (last - first) % ROWS_ADDED
-            for start, stop, step in ((first, whole, ROWS_ADDED), (whole, last, 1)):
+            whole = last - (last - first) % self.rows_added
+            for start, stop, step in ((first, whole, self.rows_added), (whole, last, 1)):
                 with k.loop(start, stop, step, plain=True) as row:
                     factors = [vector[row + r].to(compute) for r in range(step)]
                     lines = [matrix.at((row + r) * self.line) for r in range(step)]
