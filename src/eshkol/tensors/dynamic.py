@@ -288,6 +288,27 @@ class Family:
     made: int = 0  # classes that were tried
     refused: bool = False
 
+    def __post_init__(self) -> None:
+        inputs = [k for k, _ in shapes_in(self.masked[0])]
+        self._varying: dict[int, list[int]] = {}  # axes by places of the signature
+        for number, axis in sorted(self.axes):
+            self._varying.setdefault(inputs[number], []).append(axis)
+
+    def size_of(self, key: Any) -> int | None:
+        """The length of its axes in a call that belongs to it."""
+        signature, (masked, *others) = [*key[0]], self.masked
+        if len(signature) != len(masked) or others != [*key[1:]]:
+            return None
+        found: set[Any] = set()
+        for place, axes in self._varying.items():
+            shape = signature[place]
+            if not isinstance(shape, tuple) or len(shape) != len(masked[place]):
+                return None
+            found.update([shape[axis] for axis in axes])
+            signature[place] = tuple([None if axis in axes else n for axis, n in enumerate(shape)])
+        size = found.pop() if len(found) == 1 else None
+        return size if type(size) is int and tuple(signature) == masked else None
+
 
 class Families:
     """What a function under `jit` was called with, as far as lengths vary."""
@@ -300,8 +321,8 @@ class Families:
     def found(self, key: Any) -> tuple[Family, int] | None:
         """The family that a call belongs to, and its size."""
         for family in self._families:
-            size = _size_of(key[0], family.axes)
-            if size is not None and _masked(key, family.axes) == family.masked:
+            size = family.size_of(key)
+            if size is not None:
                 return family, size
         return None
 
