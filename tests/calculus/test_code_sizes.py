@@ -43,6 +43,28 @@ def test_further_programs_are_what_numbers_say() -> None:
             checker.close()
 
 
+def test_edges_of_domains_are_where_numbers_say() -> None:
+    """Beyond them results are complex: compiled code must notice, and leave them to the numbers."""
+    checker = Checker()
+    try:
+        for name in ("sqrt", "log", "asin", "acos"):
+            loop = f"(let loop ((i 0) (s 0)) (if (= i 2) s (loop (+ i 1) (+ s (* x ({name} x))))))"
+            checker.evaluate(f"(define (at-{name} x) {loop})")
+            for point in ("0.5", "1.5", "-0.5", "-1.5"):
+                *_, found, forward, reverse = parsed(checker.evaluate(f"(outcome at-{name} (list {point}))"))
+                for other in (forward, reverse):
+                    assert numbers(found) == pytest.approx(numbers(other), rel=1e-13), (name, point)
+    finally:
+        checker.close()
+
+
+def numbers(found: object) -> list[complex] | str:
+    """Real and complex numbers, as the machine writes them; anything else as it is."""
+    if not isinstance(found, list):
+        return str(found)
+    return [complex(x.replace("i", "j")) if isinstance(x, str) else complex(x) for x in found]
+
+
 def programs() -> Iterator[TypedProgram]:
     yield from (parse(text) for text, _ in PROGRAMS.values())
     yield from (random_program(seed)[0] for seed in range(8))

@@ -143,6 +143,8 @@ def _any_row(c: Chooser, values: list[Known]) -> Any:
     smooth = [d for d in (dtypes.float64, dtypes.complex128) if kind_of(d) in op.dtypes]
     jumps = op.name in JUMPING or isinstance(op.derivative, NoDerivative) or not smooth
     others = [d for d in (dtypes.int64, dtypes.bool_) if kind_of(d) in op.dtypes]
+    if not smooth and not others:
+        return None
     dtype = c.pick([*smooth[:1] * 3, *smooth]) if smooth else c.pick(others)
     args: list[int | Leaf] = []
     ways: list[Any] = []
