@@ -2,8 +2,8 @@
 
 Comes in: nodes whose derivatives have been taken. Goes out: the same, with `ordered` for every `sort`: along the last
 axis, the values or their places or both, and only those ranks that slices read (`topk`, `kthvalue`, `median`), if they
-are few. Searches among boundaries and the places of extreme elements in long rows become ops with native code where
-the machine has any. Machines of blocks have kernels for all of them, and keep them.
+are few. Searches among boundaries and the places of extreme elements in long rows become ops with native code, too.
+Machines without native code keep all of them.
 """
 
 from __future__ import annotations
@@ -87,8 +87,7 @@ EXTREME: Op = row(Op(
 def cut_sorts(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     """The results, with sorts as far as they are read."""
     order = in_order(results)
-    taken = _TAKEN if target.native else {sort}
-    if target.blocks or not any(node.op in taken and node.data is None for node in order):
+    if not target.native or not any(node.op in _TAKEN and node.data is None for node in order):
         return list(results)
     users: dict[Node, list[Node]] = {}
     for node in order:
@@ -108,7 +107,7 @@ def cut_sorts(results: Sequence[Node], target: MachineDescription) -> list[Node]
             return node  # nobody reads it
         if node.op is slice_ and node.inputs[0] in ranges:
             return _sliced(node, new[node.inputs[0]], ranges[node.inputs[0]])
-        if node.op in taken:
+        if node.op in _TAKEN:
             return _natively(node, tuple(new[x] for x in node.inputs))
         return cut.get(node)
 
