@@ -79,10 +79,28 @@ def operations(torch: Any) -> Iterator[Work]:
         "attention 4×16×1024×64", 4.0 * 64 * 1024**2 * 64, "FLOP", 5, ek.scaled_dot_product_attention,
         getattr(f, "scaled_dot_product_attention", None), heads,
     )  # fmt: skip
+    for length, width in ((4096, 64), (4096, 128)):
+        heads = [normal(4, 16, length, width).astype(ek.bfloat16.numpy) for _ in range(3)]
+        yield (
+            f"attention 4×16×{length}×{width} bf16", 4.0 * 64 * length**2 * width, "FLOP", 5,
+            ek.scaled_dot_product_attention, getattr(f, "scaled_dot_product_attention", None), heads,
+        )  # fmt: skip
     images = [normal(32, 64, 56, 56), normal(64, 64, 3, 3)]
     work = 2.0 * 32 * 64 * 64 * 9 * 56 * 56
     ours, theirs = lambda x, w: ek.conv2d(x, w, padding=1), lambda x, w: f.conv2d(x, w, padding=1)
     yield "conv 32×64×56², 3×3", work, "FLOP", 5, ours, theirs, images
+    halves = [a.astype(ek.bfloat16.numpy) for a in images]
+    yield "conv 32×64×56², 3×3 bf16", work, "FLOP", 5, ours, theirs, halves
+    systems = [normal(1000, 16, 16) + 4 * np.eye(16, dtype=np.float32), normal(1000, 16, 2)]
+    yield (
+        "1000 systems of 16",
+        1000.0,
+        "system",
+        1,
+        ek.solve,
+        getattr(getattr(torch, "linalg", None), "solve", None),
+        systems,
+    )
     yield "one small add", 1.0, "op", 100, lambda x, y: x + y, lambda x, y: x + y, [normal(100), normal(100)]
 
 
