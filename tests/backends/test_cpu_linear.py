@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import eshkol as ek
-from eshkol.backends.cpu import fourier, lapack, linear
+from eshkol.backends.cpu import fourier, lapack, linear, order
 from eshkol.errors import TensorError
 from eshkol.ops import TABLE
 from eshkol.ops.row import Host
@@ -234,7 +234,7 @@ def test_loops_with_native_code_are_one_sequence():
 
 def test_the_table_says_what_the_cpu_has_code_for():
     native = {op.name for op in TABLE.values() if isinstance(op.lower, Host) and op.lower.native}
-    assert native == linear.CODES.keys() | fourier.CODES.keys()
+    assert native == linear.CODES.keys() | fourier.CODES.keys() | order.CODES.keys()
 
 
 def test_results_of_an_op_with_several_may_be_asked_for_one_after_the_other():

@@ -365,3 +365,11 @@ def test_defects_of_the_compiler_are_told_and_errors_of_the_function_are_not(mon
         same(g(*batch(n)), particular(*batch(n)))
     with pytest.raises(ValueError, match="too many"):
         g(*batch(50))
+
+
+def test_a_size_for_which_conditions_divide_by_nothing_is_another_one():
+    f = ek.jit(lambda x: ek.chunk(x, 2, 0)[1] * 2, dynamic=True)
+    for n in (4, 5, 6, 2, 7, 8):
+        np.testing.assert_array_equal(f(ek.arange(n)).numpy(), 2 * np.arange(n)[(n + 1) // 2 :])
+    with pytest.raises(IndexError):
+        f(ek.arange(1))  # it has one part

@@ -181,7 +181,7 @@ MATRICES = MatrixUnit(
         MatrixTile(64, 64, 64, 64, 32, 3), MatrixTile(64, 64, 64, 32, 32, 4), MatrixTile(32, 64, 64, 16, 32, 4),
         MatrixTile(64, 32, 64, 32, 16, 4), MatrixTile(32, 32, 64, 16, 16, 4),
     ),
-    attention=(AttentionTile(64, 4, 2, 64), AttentionTile(128, 4, 1, 64)),
+    attention=(AttentionTile(64, 4, 2, 64), AttentionTile(128, 4, 1, 32)),
 )  # fmt: skip
 BLOCKS = MachineDescription(
     "blocks", blocks=True, subgroup=32, arrays=False, busy=512, long=1 << 13, part_work=2048, product_tiles=TILES,

@@ -195,14 +195,17 @@ class Conditions:
     # --- evaluation ---------------------------------------------------------------------------------
 
     def holds(self) -> Callable[[int], bool]:
-        """Whether a size meets all conditions."""
+        """Whether a size meets all conditions; not one for which they divide by 0, as those of a part of it may."""
         lines, named = self._code([p for _, a, b in self.others for p in (a, b)])
         tests = [f"{self.least} <= n <= {self.most}"]
         if self.not_these:
             tests.append(f"n not in {self.not_these}")
         first = " and ".join(tests)
         rest = " and ".join(f"{named[a]} {op} {named[b]}" for op, a, b in self.others) or "True"
-        found: Callable[[int], bool] = _defined(f"    if not ({first}): return False\n{lines}    return {rest}\n")
+        body = "".join(f"    {line}\n" for line in f"{lines}    return {rest}".splitlines())
+        found: Callable[[int], bool] = _defined(
+            f"    if not ({first}): return False\n    try:\n{body}    except ZeroDivisionError: return False\n"
+        )
         return found
 
     def values(self, wanted: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:

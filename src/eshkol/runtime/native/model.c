@@ -206,7 +206,8 @@ static int run(eshkol_model *model, const void *const *inputs, void *const *outp
     for (int64_t k = 0; k < plan->constant_count; k++)
         places[plan->constant_homes[k].place] = constants + (uint64_t)plan->constant_homes[k].offset;
     for (int64_t k = 0; k < plan->number_count; k++)
-        places[plan->number_homes[k].place] = (uint64_t)(uintptr_t)plan->numbers + (uint64_t)plan->number_homes[k].offset;
+        places[plan->number_homes[k].place] =
+            (uint64_t)(uintptr_t)plan->numbers + (uint64_t)plan->number_homes[k].offset;
     for (int64_t k = 0; k < plan->input_count; k++)
         places[plan->inputs[k].place] = (uint64_t)(uintptr_t)inputs[k];
     for (int64_t k = 0; k < plan->output_count; k++)

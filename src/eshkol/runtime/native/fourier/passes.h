@@ -194,7 +194,7 @@ static int NAMED(passes)(const EshkolFourier *f, R *re, R *im, R *other_re, R *o
         pass.yr = was_re == re ? other_re : re, pass.yi = was_im == im ? other_im : im;
         pass.xr = was_re, pass.xi = was_im;
     }
-    return f->passes % 2;
+    return (int)(f->passes % 2);
 }
 
 /* Numbers whose parts lie in pairs, apart, imaginary ones with a sign; or the other way round, times a factor. */
