@@ -5395,7 +5395,7 @@ def poisson(
 
     Arguments:
         key: a key of random numbers: ek.random.key(seed), or one that was split
-        rate:
+        rate: how often the event happens on average
         shape: the extents of the result
         dtype: the dtype of the result, as ek.float32 or by name
 

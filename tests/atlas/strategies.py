@@ -396,7 +396,8 @@ class _Writer:
 
     def _suffixes(self, op: Opcode) -> list[dict[str, Any]]:
         """The types and choices that the row admits together."""
-        options = {f.name: self.types for f in op.fields if f.kind is Kind.TYPE}
+        types = [t for t in self.types if t in op.types] or [t for t in Type if t in op.types]
+        options = {f.name: types for f in op.fields if f.kind is Kind.TYPE}
         options |= {f.name: list(f.choices) for f in op.fields if f.kind is Kind.CHOICE and f.choices}
         found = [dict(zip(options, chosen, strict=True)) for chosen in itertools.product(*options.values())]
         return found if op.check is None else [given for given in found if _legal(op, given)]

@@ -15,7 +15,6 @@ from eshkol.ops import complex_code, dtypes
 from eshkol.ops.complex_code import pulled
 from eshkol.ops.dtypes import DType, bool_
 from eshkol.ops.row import (
-    HOST,
     Aval,
     Choice,
     Draw,
@@ -193,12 +192,8 @@ power: Op = elementwise(
     "power", "x y", "x to the power y, element by element; of integers, a negative power is an error.",
     group=ARITHMETIC, promote="number", dtypes=_NUMBERS, infer=same(), reference=_numpy(np.power),
     derivative=Partials((_pow_base, _pow_exponent)), procedures=("expt",), refuses=_refuse_negative,
-    lower=Choice(
-        lambda a, x, y: x.dtype.is_float,
-        _instruction("POW"),
-        Choice(lambda a, x, y: x.dtype.is_integer, Pull(_integer_power), HOST),
-    ), traps=True, stops=_negative_power, samples=_pow_samples,
-    of_complex=pulled(complex_code.power),
+    lower=Choice(lambda a, x, y: x.dtype.is_integer, Pull(_integer_power), _instruction("POW")), traps=True,
+    stops=_negative_power, samples=_pow_samples, of_complex=pulled(complex_code.power),
 )  # fmt: skip
 
 

@@ -271,6 +271,7 @@ heaviside.values | what stands where x is 0
 threshold.value | what stands where x is not above the threshold
 exponential.scale | the mean of the draws
 gamma.scale | what draws are multiplied with
+poisson.rate | how often the event happens on average
 index_add.source | the slices that are added
 chunk.count | into how many parts at most
 split_key.count | how many keys

@@ -173,7 +173,8 @@ def ready_plan(plan: Plan, machine: Machine, donated: tuple[int, ...]) -> ReadyP
     if machine.shares_host_memory:
         return NativePlan(plan, machine, donated)
     if machine.has_addresses:
-        return DevicePlan(plan, machine, donated)
+        made = DevicePlan(plan, machine, donated)
+        return DevicePlan(plan, machine) if made.overwrites_too_soon else made  # an error must leave what was given
     return StepwisePlan(plan, machine)
 
 

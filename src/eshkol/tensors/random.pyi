@@ -578,7 +578,7 @@ def poisson(
     """Draws from the Poisson distribution: how often an event happens that happens so often on average, up to 10^15.
 
     Arguments:
-        rate:
+        rate: how often the event happens on average
         shape: the extents of the result
         dtype: the dtype of the result, as ek.float32 or by name
         generator: whose next key is taken; everybody's unless given

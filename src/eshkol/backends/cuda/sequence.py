@@ -77,7 +77,7 @@ class CudaSequence:
                 case _:
                     self._words.append(step_words(step))
         counters = 1 + max((step.counter for step in steps if isinstance(step, Set)), default=-1)
-        fallible = any(launch.can_fail for launch in launches)
+        self.fallible = fallible = any(launch.can_fail for launch in launches)
         looks = fallible or any(isinstance(step, Unless) for step in steps)
         # Where the host reads what the device has; one that never looks needs none.
         self._seen = backend.pinned((STATUS_WORDS * count + 1,), np.uint64) if looks else np.empty(1, np.uint64)

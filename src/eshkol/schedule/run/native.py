@@ -57,6 +57,7 @@ class QueuedRunner(Protocol):
     """A runner whose steps are launches that native code asks a device for."""
 
     lock: threading.RLock  # whoever has it, has the device alone
+    fallible: bool  # whether a launch may fail, which is seen when all have run
 
     @property
     def launches(self) -> int:
@@ -357,6 +358,12 @@ class DevicePlan(NativePlan):
             same = slot >= known and self.fresh[slot - known][:2] == (aval.shape, aval.dtype)
             self.shown.append((slot, None if same else aval))
         self.quick = self._on_device()
+
+    @property
+    def overwrites_too_soon(self) -> bool:
+        """Whether donated memory is written to by launches that run whatever those before them find wrong."""
+        runners = [part.runner for part in self.parts if isinstance(part, Joined)]
+        return bool(self.heirs) and any(isinstance(r, QueuedRunner) and r.fallible for r in runners)
 
     def _nothing(self) -> list[_Part]:
         return []  # the machine is not asked for it
