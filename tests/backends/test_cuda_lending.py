@@ -146,7 +146,7 @@ def test_arrays_that_cannot_be_taken(driver, more, words):
 
 def structure(capsule, versioned):
     """What a capsule points to."""
-    api = ctypes.pythonapi
+    api = dlpack._api
     name = b"dltensor_versioned" if versioned else b"dltensor"
     place = api.PyCapsule_GetPointer(id(capsule), name)
     return place, (dlpack._Versioned if versioned else dlpack._Managed).from_address(place)
@@ -164,6 +164,13 @@ def test_dlpack_goes_round_on_the_device_without_a_copy(driver, dtype):
         assert (other.device, other.dtype, other.shape) == ("cuda:1", x.dtype, x.shape)
         assert other._node.data.address() == x._node.data.address()
         assert other.tolist() == x.tolist()
+
+
+def test_others_may_say_something_else_of_pythons_functions(driver, monkeypatch):
+    ek.svd(ek.tensor(np.eye(12), device="cpu"))[1].numpy()  # by LAPACK, whose address is in a capsule
+    monkeypatch.setattr(ctypes.pythonapi.PyCapsule_GetPointer, "argtypes", [ctypes.py_object, ctypes.c_char_p])
+    x = ek.tensor([1.0, 2.0], device="cuda")
+    assert ek.from_dlpack(x.__dlpack__()).tolist() == [1.0, 2.0]
 
 
 def test_what_a_capsule_says(driver):
@@ -207,7 +214,7 @@ def test_memory_lives_until_the_consumer_lets_go_from_any_thread(driver):
             x = (ek.ones((1000,)) * 3).realize()
             capsule = x.__dlpack__(**VERSIONED if versioned else {})
             place, found = structure(capsule, versioned)
-            ctypes.pythonapi.PyCapsule_SetName(id(capsule), dlpack._USED[versioned])  # as a consumer does
+            dlpack._api.PyCapsule_SetName(id(capsule), dlpack._USED[versioned])  # as a consumer does
             address, deleter = found.tensor.data, dlpack._Deleter(found.deleter)
             del x, capsule
             gc.collect()

@@ -20,7 +20,16 @@ from eshkol.backends.cuda.memory import GRAIN, LARGE, SMALL, STAGED, Allocator, 
 from eshkol.conformance import checks
 from eshkol.conformance.outcomes import FAIL
 from eshkol.conformance.samples import rows
-from eshkol.errors import AllocationFailed, BackendUnavailable, DeviceLost, EshkolError, ExecutionFailed, TensorError
+from eshkol.errors import (
+    AllocationFailed,
+    BackendUnavailable,
+    DeviceLost,
+    EshkolError,
+    ExecutionFailed,
+    IndexOutOfRange,
+    TensorError,
+)
+from eshkol.schedule import pipeline
 
 # Rows whose kernels go all ways: element by element, rows in blocks, parts, columns, products, pushes, updates, macros.
 ROWS = ("add", "softmax", "sum", "matmul", "layer_norm", "take", "cumsum", "conv2d", "fmod", "where", "max", "scatter")
@@ -503,3 +512,21 @@ def test_complex_numbers_are_computed_there(driver):
     ]  # fmt: skip
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def test_what_was_donated_is_not_overwritten_before_it_is_known_that_nothing_failed(driver, monkeypatch):
+    """Launches run whatever those before them find; only where none can fail do results take donated memory."""
+    made = []
+    plan = pipeline.DevicePlan
+    monkeypatch.setattr(pipeline, "DevicePlan", lambda *given: made.append(plan(*given)) or made[-1])
+    sure = ek.jit(lambda w: w + 1, donate=0)
+    unsure = ek.jit(lambda w, i: w + ek.take(ek.tensor([1.0, 2.0, 3.0]), i, 0)[0], donate=0)
+    with ek.device("cuda"):
+        good, bad = ek.tensor([0, 2]).realize(), ek.tensor([0, 3]).realize()
+        w = sure(sure(ek.ones((40, 30)).realize()))
+        assert made[-1].heirs
+        w = unsure(w, good)
+        assert not made[-1].heirs
+        with pytest.raises(IndexOutOfRange):
+            unsure(w, bad).numpy()
+        assert (w.numpy() == 4).all()

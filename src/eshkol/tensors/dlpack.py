@@ -51,7 +51,8 @@ class _Versioned(ctypes.Structure):
 
 _Deleter = ctypes.CFUNCTYPE(None, c_void_p)
 _Destructor = ctypes.PYFUNCTYPE(None, c_void_p)  # which is called with the lock held
-_api = ctypes.pythonapi
+# Our own: what is said of the functions of `ctypes.pythonapi` is everyone's, and others may say something else.
+_api = ctypes.PyDLL("python", handle=ctypes.pythonapi._handle)
 _api.PyCapsule_New.restype, _api.PyCapsule_New.argtypes = py_object, (c_void_p, c_char_p, _Destructor)
 _api.PyCapsule_IsValid.argtypes = c_void_p, c_char_p
 _api.PyCapsule_GetPointer.restype, _api.PyCapsule_GetPointer.argtypes = c_void_p, (c_void_p, c_char_p)

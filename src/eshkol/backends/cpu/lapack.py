@@ -11,6 +11,11 @@ from functools import cache
 
 SOURCE = "scipy.linalg.cython_lapack"
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+# Functions of their own: what `ctypes.pythonapi` says of its functions is everyone's.
+_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
 
 
 def address(routine: str, dtype: str) -> int | None:
@@ -32,18 +37,5 @@ def _address(name: str) -> int | None:
     # Integers of 4 bytes are what native code passes.
     if signature is None or not signature.startswith(b"void (char *") or b" int *" not in signature:
         return None
-    return _pointer(capsule, signature)
-
-
-def _name(capsule: object) -> bytes | None:
-    ask = ctypes.pythonapi.PyCapsule_GetName
-    ask.argtypes, ask.restype = [ctypes.py_object], ctypes.c_char_p
-    found: bytes | None = ask(capsule)
-    return found
-
-
-def _pointer(capsule: object, name: bytes) -> int | None:
-    ask = ctypes.pythonapi.PyCapsule_GetPointer
-    ask.argtypes, ask.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
-    found: int | None = ask(capsule, name)
+    found: int | None = _pointer(capsule, signature)
     return found
