@@ -79,8 +79,10 @@ def demanded(x: Node, wrong: Node, said: tuple[str, str]) -> Node:
 
 def eliminate(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     """The results, of loops in the place of linear algebra."""
+    if not target.blocks:
+        return list(results)
     order = in_order(results)
-    if not target.blocks or not any(node.op.name in RULES or _bodies(node) for node in order):
+    if not any(node.op.name in RULES or _bodies(node) for node in order):
         return list(results)
     several: dict[Node, tuple[Node, ...]] = {}  # the results of what has more than one
 
