@@ -46,6 +46,7 @@ def test_drawn_from_seeds(backend, count, part):
     for seed in range(part * 100_000, part * 100_000 + count // PARTS):
         failure = attempt(seed, backend, 1, tally, STEPS)
         assert failure is None, str(smallest(failure))
-    assert tally.programs > (0.8 if count > 100 else 0.5) * count / PARTS
-    assert sum(tally.ways.values()) > 0.6 * tally.programs
+    few = count < 100  # of which shares say little
+    assert tally.programs > (0.5 if few else 0.8) * count / PARTS
+    assert sum(tally.ways.values()) > (0 if few else 0.6) * tally.programs
     assert tally.programs < 100 or len(tally.ways) == len(WAYS)
