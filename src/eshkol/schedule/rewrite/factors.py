@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eshkol.atlas.machines import MachineDescription
-from eshkol.graph.node import Current, Node, make, picks, remade, topological
+from eshkol.graph.node import Node, make, picks
 from eshkol.ops import shapes
 from eshkol.ops.decompositions import (
     eig_with_pivots,
@@ -29,6 +29,7 @@ from eshkol.ops.matrices import refusing
 from eshkol.ops.movement import permute
 from eshkol.ops.row import NATIVE, STRUCTURE, Aval, HasAval, NoDerivative, Op, row
 from eshkol.ops.structural import PICK
+from eshkol.schedule.rewrite.walk import New, again, in_order, visible, walked
 
 # What gives values with vectors: at which place the values are, and what gives them alone.
 VALUES = {
@@ -80,7 +81,7 @@ def _matrix(node: Node) -> tuple[Node, bool]:
 
 def share_factors(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     """The results, with factors that are computed once and no vectors that are not read."""
-    order = topological(results, through=_visible)
+    order = in_order(results)
     systems: dict[Node, list[Node]] = {}
     spectra: set[Node] = set()
     for node in order:
@@ -93,36 +94,26 @@ def share_factors(results: Sequence[Node], target: MachineDescription) -> list[N
     if not shared and not spectra:
         return list(results)
     whole = _with_vectors(order, set(results))
-    new: dict[Node, Node] = {}
-    previous = Current.site
-    try:
-        for node in order:
-            Current.site = node.site
-            inputs = tuple(new[x] for x in _visible(node))
-            if node in shared:
-                x, turned = _matrix(node)
-                factors, _, places = picks(make(lu_rows, (new[x],), None))
-                new[node] = make(FACTORED_SOLVE, (factors, inputs[1], places), Turned(turned))
-            elif node.op is PICK and node.data is None and node.inputs[0] in spectra and node.inputs[0] not in whole:
-                new[node] = make(VALUES[node.inputs[0].op][1], new[node.inputs[0]].inputs, None)
-            elif node in spectra and node.op in VECTORS and (full := whole.get((VECTORS[node.op], node.inputs))):
-                new[node] = picks(new.get(full) or remade(full, inputs))[VALUES[full.op][0]]
-            else:
-                new[node] = node if inputs == _visible(node) else remade(node, inputs)
-    finally:
-        Current.site = previous
-    return [new[node] for node in results]
+
+    def once(node: Node, new: New) -> Node | None:
+        if node in shared:
+            x, turned = _matrix(node)
+            factors, _, places = picks(make(lu_rows, (new[x],), None))
+            return make(FACTORED_SOLVE, (factors, new[node.inputs[1]], places), Turned(turned))
+        if node.op is PICK and node.data is None and node.inputs[0] in spectra and node.inputs[0] not in whole:
+            return make(VALUES[node.inputs[0].op][1], new[node.inputs[0]].inputs, None)
+        if node in spectra and node.op in VECTORS and (full := whole.get((VECTORS[node.op], node.inputs))):
+            return picks(new.get(full) or again(full, new))[VALUES[full.op][0]]
+        return None
+
+    return walked(results, order, once)
 
 
 def _with_vectors(order: Sequence[Node], results: set[Node]) -> dict[Any, Node]:
     """Nodes whose vectors are read, by themselves and by what they are made of."""
     found: dict[Any, Node] = {node: node for node in results if node.op in VALUES}
     for node in order:
-        for x in _visible(node):
+        for x in visible(node):
             if x.op in VALUES and (node.op is not PICK or node.attrs.place != VALUES[x.op][0]):
                 found[x] = x
     return found | {(node.op, node.inputs): node for node in found.values()}
-
-
-def _visible(node: Node) -> tuple[Node, ...]:
-    return node.inputs if node.data is None else ()
