@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 import threading
 
 import numpy as np
@@ -21,6 +19,7 @@ from eshkol.runtime import front
 from eshkol.schedule.run import execute
 from eshkol.tensors import value
 from eshkol.tensors.functions import FUNCTIONS
+from references import moved
 
 NAMES = [*front.operators(), "less", "maximum", "exp", "sin", "floor"]
 NUMBERS = st.one_of(
@@ -208,17 +207,7 @@ def test_nothing_is_lost():
 
     lasting = [None, NotImplemented, dtypes.float32, TABLE["add"], TABLE["buffer"], graph.Node, ek.Tensor, graph.HOST,
                x._node, x._node.shape, x._node.data, graph.NO_SCOPES, front.make, execute, Aval]  # fmt: skip
-    for _ in range(30):
-        work()
-    gc.collect()
-    before, known = [sys.getrefcount(thing) for thing in lasting], front.known()[0]
-    for _ in range(200):
-        work()
-    gc.collect()
-    after = [sys.getrefcount(thing) for thing in lasting]
-    grown = {str(thing): b - a for thing, a, b in zip(lasting, before, after, strict=True) if b - a > 60}
-    assert not grown
-    assert front.known()[0] <= known + 60
+    assert not moved(work, lasting)
 
 
 @pytest.mark.unchecked
