@@ -24,7 +24,7 @@ QUICK_ARGUMENTS = 4  # of a call that is made by a function of its own, where co
 
 _PASS = re.compile(r"\$PASS\(([^)]*)\)")
 _NAMES = tuple(f"%word{i}" for i in range(8))
-_JUMP = """\
+_TARGET = """\
   %procedure = icmp eq i64 %tf, $TAG_PROCEDURE
   br i1 %procedure, label %jump, label %stuck, !prof !0
 stuck:
@@ -32,9 +32,12 @@ stuck:
   unreachable
 jump:
   %target = inttoptr i64 %pf to ptr
+"""
+_JUMP = f"""\
+{_TARGET}\
 $WORDS
-  %jumped = musttail call tailcc %value %target_entry($PASS(%target, %n, NAMES))
-  ret %value %jumped""".replace("NAMES", ", ".join(_NAMES))
+  %jumped = musttail call tailcc %value %target_entry($PASS(%target, %n, {", ".join(_NAMES)}))
+  ret %value %jumped"""
 
 
 def _words(spill: int) -> str:
@@ -125,13 +128,7 @@ def _quick_call(count: int, spill: int) -> str:
     return f"""\
 define internal %value @"quick.call.{count}"({parameters}) alwaysinline {{
   call void @poll(ptr %ctx)
-  %procedure = icmp eq i64 %tf, $TAG_PROCEDURE
-  br i1 %procedure, label %good, label %bad, !prof !0
-bad:
-  call void @esk_not_procedure(ptr %ctx, i64 %tf, i64 %pf)
-  unreachable
-good:
-  %target = inttoptr i64 %pf to ptr
+{_TARGET}\
   %at = getelementptr i8, ptr %target, i64 $Closure.entry
   %entry = load ptr, ptr %at
 {stored}\
