@@ -147,9 +147,10 @@ def _scalar_code(
             _sizeless.keep(sizeless, program)
     launch = LaunchConfig.linear(lanes) if lanes else None
     buffers, numbers = bound(program, node.inputs)
-    if isinstance(how, Update) and lanes:
-        work = max(1, how.work(node.attrs, *node.inputs))
-        launch = LaunchConfig.linear(lanes, target.block if target.blocks else core_block(target, work))
+    if isinstance(how, Push) and lanes:
+        size = max(x.size for x in node.inputs) // lanes
+        each = how.work(node.attrs, *node.inputs) if isinstance(how, Update) else size
+        launch = LaunchConfig.linear(lanes, target.block if target.blocks else core_block(target, max(1, each)))
     onto = isinstance(how, Update)
     return Kernel(program, launch, lanes, tuple(names), buffers, numbers, extents=extents, onto=onto)
 

@@ -19,7 +19,7 @@ from eshkol.ops.row import STRUCTURE, Aval, HasAval, NoDerivative, Op, Push, Sha
 from eshkol.ops.scans import Scan, cumargmax, cumargmin, cumprod, cumsum
 from eshkol.ops.shapes import count
 
-WIDTH = 256  # columns of a lane
+WIDEST = 256  # columns of a lane: narrower ones take longer, as rows lie far apart
 NARROWEST = 64  # columns that are worth it
 
 
@@ -28,27 +28,33 @@ def _columns(a: Scan, x: HasAval) -> int:
 
 
 def _lanes(a: Scan, x: HasAval) -> Shape:
-    return count(x.shape[: a.axis]), -(-_columns(a, x) // WIDTH)
+    return count(x.shape[: a.axis]), -(-_columns(a, x) // WIDEST)
 
 
 def _beside(op: Op, instruction: str) -> Op:
     def code(e: Any, a: Scan, lane: Any, write: Any, x: Any) -> None:
-        extent, columns = x.shape[a.axis], _columns(a, x)
-        dtype, start = dtypes.summed(x.dtype), lane[1] * WIDTH
-        width = e.number(min(columns, WIDTH))
-        if columns > WIDTH and columns % WIDTH:
-            width = e.op("MIN", e.number(WIDTH), columns - start)
+        extent, columns, (_, lanes) = x.shape[a.axis], _columns(a, x), _lanes(a, x)
+        dtype, width, left = dtypes.summed(x.dtype), columns // lanes, columns % lanes
 
-        def position(j: Any, k: Any) -> Any:
-            place = extent - 1 - j if a.reverse else j
-            return (lane[0] * extent + place) * columns + e.within(start + k, columns)
+        def down(start: Any, width: int) -> None:
+            """All rows of so many columns. Loops of a length that is known need no checks, and become vectors."""
 
-        with e.counted(width) as k:
-            here = position(e.number(0), k)
-            write.store(here, e.convert(x.load(here), dtype))
-        with e.counted(extent - 1) as j, e.counted(width) as k:
-            here = position(j + 1, k)
-            write.store(here, e.op(instruction, write.load(position(j, k)), e.convert(x.load(here), dtype)))
+            def position(j: Any, k: Any) -> Any:
+                place = extent - 1 - j if a.reverse else j
+                return (lane[0] * extent + place) * columns + start + k
+
+            with e.counted(width) as k:
+                here = position(e.number(0), k)
+                write.store(here, e.convert(x.load(here), dtype))
+            with e.counted(extent - 1) as j, e.counted(width) as k:
+                here = position(j + 1, k)
+                write.store(here, e.op(instruction, write.load(position(j, k)), e.convert(x.load(here), dtype)))
+
+        down(lane[1] * width, width)
+        if left:  # for the last lane
+            times = e.select(e.compare("EQ", lane[1], lanes - 1), e.number(1), e.number(0))
+            with e.counted(e.at_most(times, 1)):
+                down(columns - left, left)
 
     return row(Op(
         name=f"{op.name}_beside", doc=f"{op.name} along an axis that is not the last.", function=None, names=("x",),
