@@ -25,7 +25,7 @@ from eshkol.atlas.types import Type, encode
 from eshkol.atlas.validate import memory_operands
 from eshkol.backends.cpu import CpuBackend, macros, simd
 from eshkol.backends.cpu.kernels.macro import module_text, phase_modules
-from eshkol.backends.cpu.macros import gemm, gemm_amx, gemm_int8, gemm_plan
+from eshkol.backends.cpu.macros import gemm, gemm_amx, gemm_int8, gemm_plan, gemv
 from eshkol.errors import IsaError
 from eshkol.llvm.objects import assembly
 from eshkol.llvm.targets import Target
@@ -164,6 +164,16 @@ def test_vectors(ty: Type, size: int, k: int, scales: tuple[float, float], left:
     k = min(k, 1 << 20 if not size else (1 << 20) // size)
     i = make(ROWS["GEMM"], ty, m=m, n=n, k=k, alpha=scales[0], beta=scales[1])
     agree(i, inputs_of(i, 4), k, lanes)
+
+
+@some_floats
+@pytest.mark.parametrize("k", [96, 97, 143, 144, 500])
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (3, 1), (1, 3)])
+def test_few_long_rows_times_a_vector_are_cut_into_parts(ty: Type, m: int, n: int, k: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(gemv, "TASK_ELEMENTS", 48)
+    i = make(ROWS["GEMM"], ty, m=m, n=n, k=k, alpha=-0.5, beta=2.0, transpose_b=n > 1)
+    assert [p.tasks for p in gemm.gemm(i, CPU.target).phases] == [m * n * -(-k // 48), m * n]
+    agree(i, inputs_of(i, 4), k)
 
 
 @some_floats

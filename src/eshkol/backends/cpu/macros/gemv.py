@@ -1,9 +1,10 @@
 """Products in which one factor is a vector: every element of the matrix is used once, so memory sets the pace.
 
 Comes in: a `Product` of floats with n = 1 or m = 1. Goes out: a `Macro` that reads the matrix once, in long stretches.
-Where the rows of what lies in memory are multiplied with the vector, it is a dot product per row, four rows at a time.
-Where they are added up, this is done eight at a time, in parts of k that are summed at the end; so it is cut the same
-way for any number of threads. Large matrices on ARM are read in fewer streams.
+Where the rows of what lies in memory are multiplied with the vector, it is a dot product per row, four rows at a time;
+few rows that are long are cut into parts. Where rows are added up, this is done eight at a time, in parts of k, too.
+Parts are summed at the end, and cut the same way for any number of threads. Large matrices on ARM are read in fewer
+streams.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ STRETCH = 4096  # columns whose sums a task keeps in the first cache
 ROWS_AT_ONCE = 4  # of the matrix, in dot products
 ROWS_ADDED = 8  # of the matrix, where they are added up: sums are loaded and stored once for all
 STREAMED = 1 << 20  # bytes of a matrix that comes from memory: ARM reads it faster in few streams
+FEW_DOTS = 32  # rows, fewer than which are cut into parts where they are long
 DOTS = 8  # vectors of sums: enough to hide how long an addition takes
 
 
@@ -32,7 +34,9 @@ def vector_product(p: Product) -> Macro | None:
     if not neighbours or (column and p.m > 1 and p.c.line != 1):
         return None
     call = _Call(p, column, matrix, vector)
-    return call.dots() if matrix.turned != column else call.sums()
+    if matrix.turned == column:
+        return call.sums()
+    return call.long_dots() if p.batch * call.size < FEW_DOTS and p.k >= 2 * TASK_ELEMENTS else call.dots()
 
 
 class _Call:
@@ -81,20 +85,45 @@ class _Call:
             whole = last - (last - first) % self.rows_at_once
             for start, stop, step in ((first, whole, self.rows_at_once), (whole, last, 1)):
                 with k.loop(start, stop, step, plain=True) as row:
-                    for number, total in enumerate(self._dots(matrix.at(row * self.line), vector, step)):
+                    for number, total in enumerate(self._dots(matrix.at(row * self.line), vector, step, self.depth)):
                         self.finish(epilogue, total, pair, row + number)
         per_task = max(1, TASK_ELEMENTS // max(self.p.k, 1))
         groups_ = -(-self.size // per_task)
         words = (*self.words, per_task, groups_, *self.p.epilogue_words)
         return macro_of([k], [Phase(k.function_name, min(self.p.batch * groups_, BEYOND))], words)
 
-    def _dots(self, matrix: Array, vector: Array, rows: int) -> list[Value]:
-        """The dot products of some rows of a matrix with a vector."""
+    def long_dots(self) -> Macro:
+        """The same of few rows: a task has a part of one, and the parts are summed at the end."""
+        k, own = self.kernel("long_dots"), len(self.words)
+        part, parts = k.word(own), k.word(own + 1)
+        with k.tasks() as task:
+            number, first = task // parts, task % parts * part
+            pair, row = number // self.n, number % self.n
+            matrix = self.matrix.at(self.begins(0, pair) + row * self.line + first)
+            vector = self.vector.at(self.begins(1, pair) + first)
+            (total,) = self._dots(matrix, vector, 1, k.minimum(part, self.depth - first))
+            k.scratch(self.compute)[task] = total
+        finish = self.kernel("long_dots_summed")
+        parts = finish.word(own + 1)
+        epilogue = self.p.epilogue(finish, own + 2)
+        with finish.tasks() as number:
+            sums = finish.scratch(self.compute).at(number * parts)
+            total_ = finish.variable(sums[0])
+            with finish.loop(1, parts, plain=True) as at:
+                total_.value = total_.value + sums[at]
+            self.finish(epilogue, total_.value, number // self.n, number % self.n)
+        rows, parts_ = self.p.batch * self.size, -(-self.p.k // TASK_ELEMENTS)
+        phases = (Phase(k.function_name, rows * parts_), Phase(finish.function_name, rows, grain=FEW_DOTS))
+        words = (*self.words, TASK_ELEMENTS, parts_, *self.p.epilogue_words)
+        return macro_of([k, finish], phases, words, rows * parts_ * self.compute.size_bytes)
+
+    def _dots(self, matrix: Array, vector: Array, rows: int, depth: Value) -> list[Value]:
+        """The dot products of some rows of a matrix with a vector, so many elements of each."""
         k, compute, vectors = self.k, self.compute, DOTS // rows
         lanes = max(self.p.target.vector_bits, 128) // compute.bits
         lines = [matrix.at(self.line * r) for r in range(rows)]
         sums = [[k.variable(k.const(compute, 0, lanes)) for _ in range(vectors)] for _ in range(rows)]
-        whole = self.depth - self.depth % (vectors * lanes)
+        whole = depth - depth % (vectors * lanes)
         with k.loop(0, whole, vectors * lanes, plain=True) as at:
             for v in range(vectors):
                 factor = vector.vector(at + v * lanes, lanes).to(compute)
@@ -106,7 +135,7 @@ class _Call:
             for other in row[1:]:
                 together = together + other.value
             totals.append(k.variable(k.reduce_add(together)))
-        with k.loop(whole, self.depth, plain=True) as at:
+        with k.loop(whole, depth, plain=True) as at:
             factor = vector[at].to(compute)
             for line, total in zip(lines, totals, strict=True):
                 total.value = k.muladd(line[at].to(compute), factor, total.value)
