@@ -17,7 +17,7 @@ from bench.models import leaves
 
 TURNS = 5
 HOPELESS = 2.5  # peers that take so many times as long as the best one are not timed further
-PAUSES = {NUMPY: 0.06, TORCH: 0.01}  # seconds that a library's threads go on waiting busily after a call
+PAUSES = {NUMPY: 0.01, TORCH: 0.05}  # seconds that a library's threads go on waiting busily after a call
 FLOATS = {"f32": np.float32, "f64": np.float64, "c64": np.float32, "i64": np.float32}
 
 Call = Callable[[], Any]
@@ -185,7 +185,10 @@ def timed(calls: Mapping[str, Call], budget: float) -> dict[str, float]:
     before fall asleep. Peers that are far behind the best one have no turns.
     """
     clock = harness.clock
-    first = {who: min(_once(call, clock) for _ in range(2)) for who, call in calls.items()}
+    first: dict[str, float] = {}
+    for who, call in calls.items():
+        first[who] = min(_once(call, clock) for _ in range(2))
+        time.sleep(PAUSES.get(who, 0.0))
     best = min((s for who, s in first.items() if who != OURS), default=0.0)
     racing = [who for who in calls if who == OURS or first[who] <= HOPELESS * best]
     medians: dict[str, list[float]] = {who: [] for who in racing}
