@@ -61,6 +61,8 @@ def something(x: HasAval, axis: int, indices: HasAval) -> None:
 def wrapped(indices: Any, extent: int, wrap: bool = True) -> Any:
     """NumPy positions in range, as non-negative integers; an error if one is not."""
     places = np.asarray(indices)
+    if places.size and places.min() >= 0 and places.max() < extent:  # as most are; two passes without memory
+        return places.astype(np.int64)  # a copy: what was given may be changed later
     wrong = places >= extent
     if places.dtype.kind == "i":
         wrong |= places < (-extent if wrap else 0)

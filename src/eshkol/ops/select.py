@@ -189,15 +189,19 @@ class _Plan:
         if len(self.chosen) == 1 and isinstance(self.chosen[0][1], Value):
             return self.chosen[0][1]  # whose range `take` and `scatter` check
         broadcast(*(tuple(given.shape) for _, given in self.chosen))
-        known: Any = np.int64(0)
+        known: Any = None
         total, stride = None, 1
         for axis, given in reversed(self.chosen):
             if isinstance(given, Value):
                 term = position(given, self.view[axis]) * stride
                 total = term if total is None else total + term
             else:
-                known = known + wrapped(given, self.view[axis]) * stride
+                term = wrapped(given, self.view[axis])
+                term = term if stride == 1 else term * stride
+                known = term if known is None else known + term
             stride *= self.view[axis]
+        if known is None:
+            return total
         literal = like.literal(np.asarray(known, np.int64))
         return literal if total is None else total + literal
 
