@@ -1,12 +1,15 @@
-"""Scans: columns side by side, those that are left over, and among how many cores they are divided."""
+"""Scans and reductions: columns side by side, those that are left over, and among how many cores they are divided."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
 
 import eshkol as ek
 from eshkol.atlas.machines import CORES
+from eshkol.backends.cpu import sequence
 from eshkol.schedule.pipeline import compiled
 from eshkol.schedule.plan.steps import Launch, walk
 
@@ -36,3 +39,17 @@ def test_long_rows_and_columns_are_divided_among_cores(axis: int, least: int) ->
     (launch,) = [step.kernel.launch for step in walk(plan.steps) if isinstance(step, Launch)]
     assert launch is not None
     assert launch.blocks >= least
+
+
+@pytest.mark.unchecked
+@pytest.mark.parametrize("reduce", [lambda x: x.max(), lambda x: (x > 0.5).sum(), lambda x: x.sum()])
+def test_reductions_that_are_told_how_long_they_are_are_divided_among_cores(reduce: Any, monkeypatch: Any) -> None:
+    """How often loops run is not in such a program, but in what it is given."""
+    grains = []
+    chosen = sequence.grain_of
+    monkeypatch.setattr(sequence, "grain_of", lambda *given: grains.append(given) or chosen(*given))
+    x = np.arange(1 << 20, dtype=np.float32)
+    assert float(ek.jit(reduce)(ek.tensor(x))) == pytest.approx(float(reduce(x)), rel=1e-3)
+    parts, few = max(grains)
+    assert parts >= 8
+    assert few <= parts // 4

@@ -19,6 +19,7 @@ from eshkol.atlas.program import LaunchConfig, ParamKind, Program
 from eshkol.atlas.sequence import Call, SequenceFailed, SequenceStep
 from eshkol.backends.cpu.collective import Collective, Scratch, scratch
 from eshkol.backends.cpu.kernels.macro import FAULT, FIRST_OPERAND, NO_FAULT, SCRATCH
+from eshkol.backends.cpu.kernels.translate import KernelModule
 from eshkol.backends.cpu.launch import STEPS_PER_TASK, Prepared, grain_of, pack_scalar
 from eshkol.backends.cpu.together import Work, is_worth_pieces, pieces
 from eshkol.backends.lanes import layout as words
@@ -27,6 +28,7 @@ from eshkol.errors import BackendUnavailable, IsaError
 from eshkol.runtime import sequence as native
 from eshkol.runtime.library import address_of
 from eshkol.runtime.scheduler import PreparedCall
+from eshkol.support.extents import plain
 
 
 class PreparesLaunches(Protocol):
@@ -115,7 +117,7 @@ class SequenceWriter:
             record[word + 1] = 8
         blocks, grain = launch.blocks, launch.blocks
         if not lanes.module.serial:
-            grain = grain_of(blocks, max(1, STEPS_PER_TASK // (launch.block_size * lanes.module.steps[0])))
+            grain = grain_of(blocks, max(1, STEPS_PER_TASK // (launch.block_size * _steps(lanes.module, step))))
         return self._add(prepared, native.NativeCall([(lanes.address, blocks, grain)], record, bindings, inner))
 
     def _scalar(self, param: Any, value: Any) -> Any:
@@ -240,6 +242,15 @@ class CpuSequence:
         part, code = self._written.parts[number], ready.fault(number)
         error = part.compiled.fault(code) if isinstance(part, Prepared) else part.fault(code)
         return SequenceFailed(self._written.origin[step], error)
+
+
+def _steps(module: KernelModule, step: Call) -> int:
+    """About how many instructions a lane has; where it is told how long loops are, as many as it has elements."""
+    if not module.told:
+        return module.steps[0]
+    bits = {param.name: param.ty.bits for param in step.program.params if param.ty is not None}
+    most: int = max((8 * plain(size) // bits[name] for name, (_, _, size) in step.buffers.items()), default=0)
+    return max(module.steps[0], most // int(plain(step.launch.total_threads)))
 
 
 def _words_of(packed: bytes) -> list[int]:

@@ -26,7 +26,7 @@ from eshkol.llvm.targets import Target
 from eshkol.support.keys import cache_key
 from eshkol.support.store import ProgramCache
 
-_FACTS = ("text", "grid_wide", "serial", "steps", "one_loop")
+_FACTS = ("text", "grid_wide", "serial", "steps", "one_loop", "told")
 
 
 @cache

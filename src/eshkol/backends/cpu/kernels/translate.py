@@ -50,6 +50,7 @@ class KernelModule:
     serial: bool  # whether blocks must run one after another
     steps: Sequence[int]  # about how many instructions a lane has before it, at the start and after each barrier
     one_loop: bool  # whether lanes are a loop, without barriers and shared memory
+    told: bool = False  # whether a lane's loops are as long as the program is told, which `steps` cannot know
 
 
 def translate(program: Program, target: Target, macros: Mapping[int, Macro] | None = None) -> KernelModule:
@@ -99,7 +100,8 @@ def translate(program: Program, target: Target, macros: Mapping[int, Macro] | No
     serial = any(i.op.name == "PhaseWrite" for i in program.instructions)
     steps = tuple(_steps(program, macros, after) for after in (-1, *layout.barriers))
     text = "\n\n".join(filter(None, parts)) + "\n"
-    return KernelModule(text, layout, bool(together), serial, steps, one_loop=not by_blocks)
+    told = any(i.op.control is Control.LOOP and not isinstance(i.iterations, int) for i in program.instructions)
+    return KernelModule(text, layout, bool(together), serial, steps, one_loop=not by_blocks, told=told)
 
 
 def _is_costly(program: Program, early: Collection[int] = ()) -> bool:
