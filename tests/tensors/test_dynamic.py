@@ -373,3 +373,16 @@ def test_a_size_for_which_conditions_divide_by_nothing_is_another_one():
         np.testing.assert_array_equal(f(ek.arange(n)).numpy(), 2 * np.arange(n)[(n + 1) // 2 :])
     with pytest.raises(IndexError):
         f(ek.arange(1))  # it has one part
+
+
+def test_lengths_that_are_equal_and_are_not_told_alike():
+    """Every second element is replaced: where the gradient is 0 is told by another route than how many there are."""
+
+    def replaced(x):
+        return ek.grad(lambda x: (x.at[::2].set(1.0) * x).sum())(x)
+
+    f = ek.jit(replaced, dynamic=True)
+    for n in (4, 34, 35, 7, 100):
+        x = np.random.default_rng(n).normal(size=n)
+        wanted = np.where(np.arange(n) % 2 == 0, 1.0, 2 * x)
+        np.testing.assert_allclose(f(ek.tensor(x)).numpy(), wanted)

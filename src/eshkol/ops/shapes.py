@@ -19,7 +19,10 @@ def broadcast(*shapes: Shape) -> Shape:
     """The shape in which shapes meet, as NumPy has it."""
     result: list[int] = []
     for places in range(1, max(map(len, shapes), default=0) + 1):
-        extents = [*dict.fromkeys(s[-places] for s in shapes if len(s) >= places and s[-places] != 1)]
+        extents: list[int] = []
+        for extent in [s[-places] for s in shapes if len(s) >= places]:
+            if extent != 1 and all(extent != other for other in extents):  # lengths may be equal and not be told alike
+                extents.append(extent)
         if len(extents) > 1:
             shown = " and ".join(str(list(s)) for s in dict.fromkeys(shapes))
             raise ShapeError(

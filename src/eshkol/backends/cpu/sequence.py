@@ -28,7 +28,7 @@ from eshkol.errors import BackendUnavailable, IsaError
 from eshkol.runtime import sequence as native
 from eshkol.runtime.library import address_of
 from eshkol.runtime.scheduler import PreparedCall
-from eshkol.support.extents import plain
+from eshkol.support.extents import about
 
 
 class PreparesLaunches(Protocol):
@@ -249,8 +249,8 @@ def _steps(module: KernelModule, step: Call) -> int:
     if not module.told:
         return module.steps[0]
     bits = {param.name: param.ty.bits for param in step.program.params if param.ty is not None}
-    most: int = max((8 * plain(size) // bits[name] for name, (_, _, size) in step.buffers.items()), default=0)
-    return max(module.steps[0], most // int(plain(step.launch.total_threads)))
+    most = max((8 * about(size) // bits[name] for name, (_, _, size) in step.buffers.items()), default=0)
+    return max(module.steps[0], most // about(step.launch.total_threads))
 
 
 def _words_of(packed: bytes) -> list[int]:
