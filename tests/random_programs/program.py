@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
@@ -134,8 +133,11 @@ def by_interpreter() -> Iterator[None]:
             machine = execute.Machines.named(node.device or "cpu")
             execute.give(node, moved(array, node.dtype, machine))
 
-    with patch.object(execute, "compute", compute):
+    before, execute.compute = execute.compute, compute
+    try:
         yield
+    finally:
+        execute.compute = before
 
 
 def interpreted(made: Callable[[], Sequence[Tensor]]) -> list[Array]:

@@ -26,9 +26,9 @@ class OutOfRegisters(IsaError):
     """A kernel holds more values at once than there are registers: it must be cut (see `fuse.smaller`)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Virtual:
-    """A register to be."""
+    """A register to be, of which there is one object: whoever looks for it looks for that."""
 
     number: int
     ty: Type
