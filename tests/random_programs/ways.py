@@ -181,7 +181,7 @@ def lengths(run: Run) -> None:
     if not extents:
         raise Skipped
     size, rng = run.c.pick(extents), generator(run.c)
-    sizes = [size, *(run.c.integer(2, 9) for _ in range(3)), run.c.integer(10, 40)]
+    sizes = [size, run.c.integer(2, 9), run.c.integer(10, 40), run.c.integer(2, 9)]
     places = [] if chance(run.c, 60) else [n for n in run.smooth() if run.arrays[run.program.leaves[n]].size]
     last = max(run.program.steps)
 
