@@ -1,8 +1,10 @@
-"""Many random programs: `python -m random_programs --count 10000 --seed 1 --jobs 2`.
+"""Many random programs: `python -m random_programs --count 10000 --seed 1 --jobs 2 --backend cpu,reference`.
 
 Each job is a process that lives long, so that what one program leaves in a cache meets the next; with `--fresh N` it is
-replaced after N programs. Jobs differ in backend and number of threads. What fails is made small, tried again in a
-process of its own, and printed; the exit code says whether anything failed.
+replaced after N programs. Jobs differ in backend, in the number of threads and in whether LLVM optimizes: it does in
+one of four, since it takes several times as long as everything else (ESHKOL_OPTIMIZE decides for all). What fails is
+made small, tried again in a process of its own, and printed; then the programs in a second of each backend and the
+processor's milliseconds for each of them. The exit code says whether anything failed.
 """
 
 from __future__ import annotations
@@ -17,9 +19,11 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 TESTS = Path(__file__).resolve().parent.parent
-THREADS = ("1", "3")
+BACKENDS = ("cpu", "discrete", "blocks", "reference", "cuda")
+HOWS = (("1", "1"), ("3", "0"), ("1", "0"), ("3", "0"))  # threads, and whether LLVM optimizes
 
 
 def arguments() -> argparse.Namespace:
@@ -30,14 +34,22 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--fresh", type=int, default=2000, help="programs of one process")
     parser.add_argument("--ways", type=int, default=2, help="ways in which each is computed")
     parser.add_argument("--most", type=int, default=10, help="steps of each, at most")
-    parser.add_argument("--backend", default="both", choices=["cpu", "discrete", "blocks", "reference", "cuda", "both"])
+    parser.add_argument("--backend", default="cpu,reference", type=_backends, help=f"some of {', '.join(BACKENDS)}")
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after so long")
     parser.add_argument("--work", help=argparse.SUPPRESS)  # of a process: first, count, backend
     return parser.parse_args()
 
 
+def _backends(text: str) -> list[str]:
+    found = text.split(",")
+    if unknown := [name for name in found if name not in BACKENDS]:
+        raise argparse.ArgumentTypeError(f"there is no backend {unknown[0]!r}; there are {', '.join(BACKENDS)}")
+    return found
+
+
 def work(given: argparse.Namespace) -> None:
     """A process: some programs, one line of JSON for each that fails, and one at the end."""
+    began = time.monotonic()
     sys.path[:0] = [str(TESTS), str(TESTS / "ops")]
     from random_programs.shrinking import smallest
     from random_programs.trying import Tally, attempt
@@ -46,17 +58,20 @@ def work(given: argparse.Namespace) -> None:
     gc.freeze()  # what was imported is not looked at again and again: a tenth of the time
     gc.set_threshold(50_000, 20, 100)
     first, count, backend = given.work.split(",")
-    tally, end = Tally(), time.monotonic() + given.minutes * 60
+    tally, end = Tally(), began + given.minutes * 60
     for seed in range(int(first), int(first) + int(count)):
         if time.monotonic() > end:
             break
         failure = attempt(seed, backend, given.ways, tally, given.most)
         if failure is not None:
             print(json.dumps({"seed": seed, "backend": backend, "shown": str(smallest(failure))}), flush=True)
-    print(json.dumps({"programs": tally.programs, "steps": tally.steps, "ways": tally.ways, "skipped": tally.skipped}))
+    counts = {"programs": tally.programs, "steps": tally.steps, "ways": tally.ways, "skipped": tally.skipped}
+    print(json.dumps({**counts, "backend": backend, "busy": time.process_time(), "took": time.monotonic() - began}))
 
 
-def process(first: int, count: int, backend: str, threads: str, given: argparse.Namespace, end: float) -> list[dict]:
+def process(
+    first: int, count: int, backend: str, how: tuple[str, str], given: argparse.Namespace, end: float
+) -> list[dict[str, Any]]:
     """What a process found."""
     left = (end - time.monotonic()) / 60
     if left <= 0:
@@ -66,7 +81,7 @@ def process(first: int, count: int, backend: str, threads: str, given: argparse.
         "--most", str(given.most), "--minutes", str(left),
     ]  # fmt: skip
     place = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "ESHKOL_THREADS": threads, "PYTHONPATH": place}
+    environment = {"ESHKOL_OPTIMIZE": how[1], **os.environ, "ESHKOL_THREADS": how[0], "PYTHONPATH": place}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode:
@@ -80,20 +95,20 @@ def main() -> int:
         work(given)
         return 0
     end = time.monotonic() + given.minutes * 60
-    backends = ("cpu", "reference") if given.backend == "both" else (given.backend,)
     starts = range(given.seed, given.seed + given.count, given.fresh)
-    kinds = itertools.cycle(itertools.product(backends, THREADS))
+    kinds = itertools.cycle((backend, how) for how in HOWS for backend in given.backend)
     totals: dict[str, int] = {"programs": 0, "steps": 0, "computed": 0, "skipped": 0, "failed": 0}
+    spent: dict[str, list[float]] = {backend: [0, 0.0, 0.0] for backend in given.backend}
     with ThreadPoolExecutor(given.jobs) as pool:
         tasks = [
-            pool.submit(process, first, min(given.fresh, given.seed + given.count - first), *kind, given, end)
+            (kind, pool.submit(process, first, min(given.fresh, given.seed + given.count - first), *kind, given, end))
             for first, kind in zip(starts, kinds, strict=False)
         ]
-        for task in tasks:
+        for (_, how), task in tasks:
             for line in task.result():
                 if "shown" in line:
                     totals["failed"] += 1
-                    again = process(line["seed"], 1, line["backend"], "1", given, time.monotonic() + 300)
+                    again = process(line["seed"], 1, line["backend"], how, given, time.monotonic() + 300)
                     alone = any("shown" in x for x in again)
                     print(line["shown"], "\n  fails", "alone" if alone else "only after others", "\n", flush=True)
                 else:
@@ -101,8 +116,14 @@ def main() -> int:
                     totals["steps"] += line["steps"]
                     totals["computed"] += sum(line["ways"].values())
                     totals["skipped"] += sum(line["skipped"].values())
+                    for k, name in enumerate(("programs", "took", "busy")):
+                        spent[line["backend"]][k] += line[name]
             print(json.dumps(totals), file=sys.stderr, flush=True)
     print(json.dumps(totals))
+    for backend, (programs, took, busy) in spent.items():
+        if programs:
+            speed = f"{programs / took:.1f} a second of one job, {1000 * busy / programs:.1f} ms of processor each"
+            print(f"{backend}: {programs:.0f} programs, {speed}")
     return 1 if totals["failed"] else 0
 
 

@@ -60,6 +60,12 @@ def _definite(m: Any, x: Any) -> Any:
     return s @ m.swapaxes(s, -1, -2) + m.eye(x.shape[-2])
 
 
+def _apart(m: Any, x: Any) -> Any:
+    """A definite one whose eigenvalues differ: where they coincide, they have no second derivatives."""
+    n = x.shape[-2]
+    return _definite(m, x) + m.eye(n) * m.arange(n)
+
+
 def _signed(m: Any, x: Any) -> Any:
     """One with a determinant that is not zero, not symmetric; square."""
     n = x.shape[-1]
@@ -71,12 +77,12 @@ OF_MATRICES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "factor": (lambda x: ek.cholesky(_definite(ek, x)), lambda x: np.linalg.cholesky(_definite(np, x))),
     "determinant": (lambda x: ek.det(_definite(ek, x) * 0.5), lambda x: np.linalg.det(_definite(np, x) * 0.5)),
     "log of it": (lambda x: ek.slogdet(_definite(ek, x))[1], lambda x: np.linalg.slogdet(_definite(np, x))[1]),
-    "trace": (lambda x: ek.eigvalsh(_definite(ek, x)).sum(-1), lambda x: np.trace(_definite(np, x), 0, -2, -1)),
+    "trace": (lambda x: ek.eigvalsh(_apart(ek, x)).sum(-1), lambda x: np.trace(_apart(np, x), 0, -2, -1)),
     "power": (
         lambda x: ek.matrix_power(_definite(ek, x) * 0.3, 3),
         lambda x: np.linalg.matrix_power(_definite(np, x) * 0.3, 3),
     ),
-    "norm": (lambda x: (ek.svdvals(_definite(ek, x)) ** 2).sum(-1), lambda x: (_definite(np, x) ** 2).sum((-1, -2))),
+    "norm": (lambda x: (ek.svdvals(_apart(ek, x)) ** 2).sum(-1), lambda x: (_apart(np, x) ** 2).sum((-1, -2))),
 }  # fmt: skip
 OF_SQUARE: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "inverse": (lambda x: ek.inv(_signed(ek, x)), lambda x: np.linalg.inv(_signed(np, x))),

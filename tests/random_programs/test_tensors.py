@@ -6,14 +6,23 @@ Hypothesis draws some and shrinks what fails; many more follow from seeds, in pr
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import eshkol as ek
 from effort import FULL, amount
+from eshkol.schedule.run import execute
+from random_programs.__main__ import TESTS
 from random_programs.choosing import Drawn
 from random_programs.drawing import draw_program
-from random_programs.program import KINDS
+from random_programs.matrix_steps import OF_MATRICES
+from random_programs.program import KINDS, Step, alone
 from random_programs.shrinking import smallest
 from random_programs.table_steps import DECIDING, ROWS, SMOOTH
 from random_programs.trying import BACKENDS, Tally, attempt
@@ -28,6 +37,38 @@ def test_there_is_much_to_draw_from():
     assert len(ROWS) > 250
     assert len(SMOOTH) > 30
     assert len(DECIDING) > 15
+
+
+@pytest.mark.parametrize("name", OF_MATRICES)
+def test_the_oracle_compiles_nothing(name, monkeypatch):
+    def refuse(*_):
+        raise AssertionError("the oracle asked the compiler")
+
+    monkeypatch.setattr(execute, "_compute", refuse)
+    x = np.linspace(0.1, 0.6, 6).reshape(2, 3)
+    assert np.isfinite(alone(Step("of matrices", (0,), name), [x])).all()
+
+
+@pytest.mark.parametrize("name", ["trace", "norm"])
+def test_second_derivatives_of_eigenvalues_are_asked_for_where_there_are_some(name):
+    column = ek.tensor(np.array([[0.36], [0.15], [0.29]]))  # times its transpose, two eigenvalues are 0
+    slope = ek.grad(lambda x: ek.grad(lambda y: OF_MATRICES[name][0](y).sum())(x).sum())
+    assert np.isfinite(slope(column).numpy()).all()
+
+
+def test_one_command_covers_several_backends():
+    command = [sys.executable, "-m", "random_programs", "--count", "4", "--fresh", "2", "--most", "2"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [*command, "--backend", "reference,blocks"], capture_output=True, text=True, env=environment, cwd=TESTS
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert [line.split(":")[0] for line in lines[-2:]] == ["reference", "blocks"]
+    assert all("a second of one job" in line and "ms of processor each" in line for line in lines[-2:])
+    unknown = subprocess.run([*command, "--backend", "cpu,abacus"], capture_output=True, text=True, env=environment)
+    assert unknown.returncode == 2
+    assert "there is no backend 'abacus'" in unknown.stderr
 
 
 @settings(max_examples=amount(2000, 40), suppress_health_check=list(HealthCheck))

@@ -16,11 +16,10 @@ import numpy as np
 
 import eshkol as ek
 from eshkol.errors import EshkolError
-from eshkol.graph import interpret
 from random_programs.choosing import Chooser, chance, generator
 from random_programs.comparing import Different, compare, units
 from random_programs.drawing import GREATEST, magnitude
-from random_programs.program import Known, Leaf, Program, Step
+from random_programs.program import Known, Leaf, Program, Step, interpreted
 
 Array = Any
 
@@ -182,7 +181,7 @@ def lengths(run: Run) -> None:
     if not extents:
         raise Skipped
     size, rng = run.c.pick(extents), generator(run.c)
-    sizes = [size, *(run.c.integer(2, 9) for _ in range(3)), run.c.integer(10, 40)]
+    sizes = [size, run.c.integer(2, 9), run.c.integer(10, 40), run.c.integer(2, 9)]
     places = [] if chance(run.c, 60) else [n for n in run.smooth() if run.arrays[run.program.leaves[n]].size]
     last = max(run.program.steps)
 
@@ -212,7 +211,8 @@ def lengths(run: Run) -> None:
         for k, t in enumerate(found):
             run.check(k, t.numpy(), f"jit of {size} as {n}", arrays)
         if derived:
-            wanted = interpreted(ek.grad(total, argnums=tuple(places))(*(ek.tensor(np.array(a)) for a in inputs)))
+            fresh = [ek.tensor(np.array(a)) for a in inputs]
+            wanted = interpreted(lambda fresh=fresh: ek.grad(total, argnums=tuple(places))(*fresh))
             slopes_compared(run, [g.numpy() for g in slopes], wanted, f"jit of grad, {size} as {n}")
 
 
@@ -247,15 +247,11 @@ def slopes_compared(run: Run, got: Sequence[Any], wanted: Sequence[Any], what: s
         compare(np.asarray(g), np.asarray(w), scale, 10 * max(run.losses), f"{what}: slope by leaf {n}")
 
 
-def interpreted(tensors: Sequence[Any]) -> list[Array]:
-    return interpret.evaluate([t._node for t in tensors])
-
-
 def slopes(run: Run) -> None:
     """Gradients: by the compiler and by the interpreter, and in one direction by differences of the oracle."""
     places, loss = run.smooth(), weighed(run)
     found = ek.grad(loss, argnums=tuple(places))(*run.tensors())
-    wanted = interpreted(found)
+    wanted = interpreted(lambda: found)
     slopes_compared(run, [g.numpy() for g in found], wanted, "grad")
     if chance(run.c, 50):
         compiled = ek.jit(ek.grad(loss, argnums=tuple(places)))(*run.tensors())
@@ -308,9 +304,9 @@ def pushed(run: Run) -> None:
         return loss(*(next(feed) if n in places else t for n, t in enumerate(tensors)))
 
     value, slope = ek.jvp(of_chosen, chosen, tangents)
-    wanted = interpreted([value, slope])
+    wanted = interpreted(lambda: [value, slope])
     slopes_compared(run, [value.numpy(), slope.numpy()], wanted, "jvp")
-    back = interpreted(ek.grad(of_chosen, argnums=tuple(range(len(chosen))))(*chosen))
+    back = interpreted(lambda: ek.grad(of_chosen, argnums=tuple(range(len(chosen))))(*chosen))
     total = sum(float((np.asarray(b) * t.numpy()).sum()) for b, t in zip(back, tangents, strict=True))
     slopes_compared(run, [np.asarray(total)], [np.asarray(wanted[1], np.float64)], "jvp and grad")
 
@@ -327,7 +323,7 @@ def twice(run: Run) -> None:
         return (ek.grad(lambda y: loss(*(y if k == n else t for k, t in enumerate(tensors))))(x) * direction).sum()
 
     found = ek.jit(ek.grad(slope))(tensors[n]) if chance(run.c, 40) else ek.grad(slope)(tensors[n])
-    (wanted,) = interpreted([ek.grad(slope)(tensors[n])])
+    (wanted,) = interpreted(lambda: [ek.grad(slope)(tensors[n])])
     slopes_compared(run, [found.numpy()], [wanted], "grad of grad")
 
 
@@ -343,7 +339,7 @@ def backward(run: Run) -> None:
             tensors[n] = ek.tensor(np.array(inputs[n]), requires_grad=True)
         loss(*tensors).backward()
         fresh = [ek.tensor(np.array(a)) for a in inputs]
-        wanted = interpreted(ek.grad(loss, argnums=tuple(places))(*fresh))
+        wanted = interpreted(lambda fresh=fresh: ek.grad(loss, argnums=tuple(places))(*fresh))
         got = [
             np.zeros(w.shape) if (g := tensors[n].grad) is None else g.numpy()
             for n, w in zip(places, wanted, strict=True)
@@ -389,7 +385,8 @@ def mapped_slopes(run: Run) -> None:
     found = ek.vmap(one)(ek.tensor(np.stack(batch))).numpy()
     for example, got in zip(batch, found, strict=True):
         run.computed([example if k == n else a for k, a in enumerate(inputs)])
-        slopes_compared(run, [got], interpreted([one(ek.tensor(np.array(example)))]), "vmap of grad")
+        wanted = interpreted(lambda example=example: [one(ek.tensor(np.array(example)))])
+        slopes_compared(run, [got], wanted, "vmap of grad")
 
 
 WAYS: dict[str, tuple[Callable[[Run], None], int]] = {

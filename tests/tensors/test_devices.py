@@ -38,6 +38,13 @@ def test_a_tensor_says_where_it_is(away):
     assert ek.zeros(2).device == "cpu"
 
 
+@AWAY
+def test_tensors_of_no_elements_come_back(away):
+    x = ek.tensor([1.0], device=away)
+    assert (x[1:] * 2).numpy().shape == (0,)
+    assert ek.trunc(ek.zeros((0, 2), device=away)).cpu().tolist() == []
+
+
 def test_to_takes_what_pytorch_takes():
     x = ek.tensor([1.5, 2.5])
     assert x.to(ek.float64).dtype is ek.float64

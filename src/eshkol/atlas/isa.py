@@ -382,9 +382,9 @@ class Instruction:
             register = v if isinstance(v, Register) else address_register(v)  # of a count there is none
             if register is not None:
                 reads.append(register)
-        asked = tuple(operands[k] for k in asking if operands[k] is not None)
-        writes, told = tuple(operands[k] for k in writing), tuple(operands[k] for k in telling)
-        return Touched(tuple(reads), writes, (*reads, *asked), (*writes, *told) if told else writes)
+        writes, asked = tuple([operands[k] for k in writing]), [operands[k] for k in asking if operands[k] is not None]
+        told = (*writes, *[operands[k] for k in telling]) if telling else writes
+        return Touched(tuple(reads), writes, (*reads, *asked), told)
 
     def reads(self) -> tuple[Register, ...]:
         """Every register read: values, loop counts, and indices of addresses."""
@@ -516,6 +516,9 @@ _PYTHON_TYPES: Mapping[Kind, tuple[tuple[type, ...], str]] = {
 
 def _check_operand(op: Opcode, f: Field, value: Any, span: Span | None) -> Any:
     """The operand in its normal form; anything that does not fit the field is an IsaError."""
+    kind = f.kind
+    if type(value) is Register and (kind is Kind.USE or (kind is Kind.DEF and not value.is_special)):
+        return value  # most operands are these
 
     def fail(wanted: str) -> IsaError:
         return IsaError(

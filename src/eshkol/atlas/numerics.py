@@ -37,12 +37,13 @@ def evaluation(instruction: Instruction, ty: Type, out: Type | None = None) -> C
     fn, raw = meaning.fn, meaning.raw
     widened = ty.is_half and not raw
     compute = Type.F32 if widened else ty
+    known = None if out is None or out.is_wide else np.dtype(out.dtype)
 
     def evaluated(inputs: list[Array]) -> Array:
         if widened:
             inputs = [a.astype(np.float32) if a.dtype == ty.dtype else a for a in inputs]
         result = np.asarray(fn(instruction, compute, *inputs))
-        if raw or result.dtype == np.bool_:
+        if raw or result.dtype is known or result.dtype.kind == "b":
             return result
         to = out or resolve_types(instruction, [ty] * len(instruction.reads()))[0]
         return wrap(result, to) if to.is_wide else result.astype(to.dtype, copy=False)

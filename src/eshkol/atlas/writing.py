@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 from eshkol.atlas.isa import SUFFIX_KINDS, Field, Instruction, Kind
+from eshkol.atlas.operands import Register
 
 NATIVE_KINDS = frozenset({Kind.COUNT, Kind.FLAG, Kind.COUNTS, Kind.PAIRS})  # JSON has such values itself
 
@@ -60,6 +61,8 @@ def _number(value: int | float) -> int | float | str:
 
 
 def _operand_to_json(f: Field, value: Any) -> Any:
+    if type(value) is Register:  # as most are
+        return str(value)
     if f.kind is Kind.IMMEDIATE:
         return {"type": value.ty.name, "value": _number(value.value)}
     if f.kind is Kind.REAL:

@@ -103,7 +103,8 @@ class TypedBuffer:
 
     def read(self) -> Array:
         """The elements as a NumPy array."""
-        raw = np.frombuffer(self.backend.copy_from(self.handle), np.uint8)
+        size = self.count * self.ty.size_bytes  # the memory of no elements may have some bytes
+        raw = np.frombuffer(self.backend.copy_from(self.handle, 0, size), np.uint8)
         return decode(raw.reshape(self.count, self.ty.size_bytes), self.ty)
 
     def free(self) -> None:

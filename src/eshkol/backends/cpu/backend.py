@@ -40,6 +40,7 @@ from eshkol.backends.base import (
 )
 from eshkol.backends.cpu import fourier, linear, macros, order, simd, translations
 from eshkol.backends.cpu.collective import ALIGNMENT, Collective, loaded_macro
+from eshkol.backends.cpu.kernels.called import is_called
 from eshkol.backends.cpu.kernels.loops import ENDED
 from eshkol.backends.cpu.kernels.macro import Macro, module_text
 from eshkol.backends.cpu.kernels.translate import KernelModule, translate
@@ -54,7 +55,7 @@ from eshkol.errors import AllocationFailed, BackendUnavailable, ExecutionFailed
 from eshkol.llvm import objects
 from eshkol.llvm import targets as llvm_targets
 from eshkol.llvm.loading import HasAddresses, LoadedObject
-from eshkol.llvm.passes import for_kernels
+from eshkol.llvm.passes import for_kernels, is_plain
 from eshkol.runtime.scheduler import ROUNDS_DIVERGED, ROUNDS_ENDED, ROUNDS_FAILED, PreparedCall, default_scheduler
 from eshkol.support.store import ProgramCache
 
@@ -170,8 +171,12 @@ class CpuBackend(HostPoolBackend):
     def _expanded(self, program: Program) -> tuple[Program, dict[int, Macro]]:
         """The program in instructions that are translated, and those among them that are macros, by their place."""
 
+        plain = is_plain()
+
         def wanted(i: Instruction) -> bool:
-            return i.op.name not in LOWERINGS and (self.expanded or macros.lower(i, self.target) is None)
+            if i.op.name in LOWERINGS or (plain and is_called(i) and not self.expanded):
+                return False
+            return self.expanded or macros.lower(i, self.target) is None
 
         base = expand(program, wanted)
         left = [(k, i) for k, i in enumerate(base.instructions) if i.op.is_extension and i.op.name not in LOWERINGS]

@@ -22,6 +22,7 @@ from eshkol import errors
 from eshkol.atlas.program import Program
 from eshkol.backends.cpu.kernels.translate import KernelModule
 from eshkol.backends.lanes.layout import Layout, Site
+from eshkol.llvm.passes import for_kernels
 from eshkol.llvm.targets import Target
 from eshkol.support.keys import cache_key
 from eshkol.support.store import ProgramCache
@@ -51,6 +52,7 @@ def _key(program: Program, target: Target) -> str | None:
     parts = {
         "what": "translation", "program": program.digest, "sources": sources, "triple": target.triple,
         "cpu": target.cpu, "features": target.features, "vector_bits": str(target.vector_bits),
+        "pipeline": for_kernels().name,  # elementary functions are called where nothing is optimized
     }  # fmt: skip
     return cache_key(parts)
 

@@ -159,7 +159,8 @@ def _clipped(indices: Array, far: int) -> Array:
     """Indices as signed 64-bit integers, far ones brought to where they are surely out of range."""
     if indices.dtype.itemsize < 8:
         return indices.astype(np.int64)
-    return np.clip(indices, -far if indices.dtype.kind == "i" else 0, far).astype(np.int64)
+    near = np.minimum(indices, far)
+    return np.maximum(near, -far) if indices.dtype.kind == "i" else near.astype(np.int64)
 
 
 def _pool_memory(name: str, pool: Pool) -> Memory:

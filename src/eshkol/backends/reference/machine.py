@@ -90,12 +90,18 @@ class Typed:
 class Decoded:
     """What does not change about an instruction from step to step, nor from launch to launch."""
 
-    __slots__ = ("collective", "instruction", "meaning", "next", "predicates", "reads", "typed", "values", "writes")
+    __slots__ = (
+        "collective", "computes", "effect", "instruction", "meaning", "next", "predicates", "reads", "typed", "values",
+        "where", "writes",
+    )  # fmt: skip
 
     def __init__(self, i: Instruction) -> None:
         self.instruction, self.collective = i, is_collective(i)
         self.meaning, self.next = i.op.meaning, i.op.control is Control.NEXT
+        self.computes = isinstance(i.op.meaning, Values)
+        self.effect = i.op.meaning.fn if isinstance(i.op.meaning, Effect) else None
         self.reads, self.writes, self.predicates = i.reads(), i.writes(), i.of_kind(Kind.PDEF)
+        self.where = [r.index for r in self.reads]
         self.typed: dict[tuple[Type, ...], Typed] = {}  # by the types of the registers read
         pairs = zip(i.op.fields, i.operands, strict=True)
         self.values = [(f.kind is Kind.USE, v) for f, v in pairs if f.kind in (Kind.USE, Kind.PUSE)]
@@ -214,12 +220,14 @@ class LockstepMachine:
         if decoded.collective:
             self._gather(decoded.instruction, is_block_wide(decoded.instruction))
             return False
-        types = self.registers.uniform(decoded.reads)
+        held = self.registers.uniform
         try:
-            if types is None or (typed := decoded.typed.get(types)) is None:
+            try:  # nearly always: every lane holds the same types, and they fit
+                self.types = tuple([held[k] for k in decoded.where])
+                typed = decoded.typed.get(self.types) or decoded.of_types(self.types)
+            except (KeyError, IsaError):
                 self._for_each_signature(decoded)
-            else:  # nearly always: every lane holds the same types, and they were met before
-                self.types = types
+            else:
                 self._execute(decoded, typed)
             return decoded.next  # others have sent the lanes on themselves
         except LaneFault as fault:
@@ -248,11 +256,10 @@ class LockstepMachine:
         self.lanes = everyone
 
     def _execute(self, decoded: Decoded, typed: Typed) -> None:
-        meaning = decoded.meaning
-        if isinstance(meaning, Values):
+        if decoded.computes:
             self._compute(decoded, typed)
-        elif isinstance(meaning, Effect):
-            meaning.fn(self, decoded.instruction)
+        elif decoded.effect is not None:
+            decoded.effect(self, decoded.instruction)
         else:
             self.arrays.execute_per_lane(decoded.instruction, self.lanes, self.types)
 

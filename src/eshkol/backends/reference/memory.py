@@ -34,18 +34,20 @@ class Memory:
 
     def check(self, offsets: Array, size: int, limit: int, alignment: int) -> None:
         """Refuse accesses of `size` bytes that leave the region or are not aligned."""
-        if offsets.size and (offsets.min() < 0 or offsets.max() + size > limit):
+        if not offsets.size:
+            return
+        together = int(np.bitwise_or.reduce(offsets, axis=None))  # below 0 if one of them is, crooked if one of them is
+        if together < 0 or int(np.maximum.reduce(offsets, axis=None)) + size > limit:
             outside = (offsets < 0) | (offsets + size > limit)
             first = int(offsets[outside][0])
             raise LaneFault(
                 outside, f"address out of range: bytes {first} to {first + size} of {self.name}, which has {limit}",
                 "guard the access, for instance by comparing r255 with the element count",
             )  # fmt: skip
-        if self.aligned and alignment > 1:
-            crooked = (offsets & (alignment - 1)) != 0  # alignments are powers of two
-            if crooked.any():
-                first = int(offsets[crooked][0])
-                raise LaneFault(crooked, f"byte {first} of {self.name} is not aligned to {alignment} bytes")
+        if self.aligned and together & (alignment - 1):  # alignments are powers of two
+            crooked = (offsets & (alignment - 1)) != 0
+            first = int(offsets[crooked][0])
+            raise LaneFault(crooked, f"byte {first} of {self.name} is not aligned to {alignment} bytes")
 
     def check_read(self, base: Any, offsets: Array, ty: Type, limit: int) -> None:
         """Refuse to read elements that leave the region, are not aligned, or were not written."""

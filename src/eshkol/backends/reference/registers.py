@@ -14,6 +14,7 @@ from eshkol.atlas.isa import LaneFault
 from eshkol.atlas.operands import Predicate, Register
 from eshkol.atlas.types import Array, Type
 
+EVERY = slice(None)  # lane
 _TYPES = list(Type)
 _CODES = {ty: code for code, ty in enumerate(_TYPES, start=1)}  # 0: not written
 
@@ -25,28 +26,15 @@ class RegisterFile:
         self._count = count
         self._values: dict[tuple[int, Type], Array] = {}
         self._codes: dict[int, Array] = {}
-        self._uniform: dict[int, Type] = {}  # registers that hold one type in every lane
+        self.uniform: dict[int, Type] = {}  # registers that hold one type in every lane
         self._predicates: dict[int, Array] = {}
         self._predicate_written: dict[int, Array] = {}
         self._predicate_everywhere: set[int] = set()  # those that every lane has written
 
-    def _select(self, lanes: Array) -> Array | slice:
-        return slice(None) if lanes.size == self._count else lanes
-
-    def uniform(self, registers: Sequence[Register]) -> tuple[Type, ...] | None:
-        """The types these registers hold in every lane; None if one of them does not."""
-        found = []
-        for r in registers:
-            ty = self._uniform.get(r.index)
-            if ty is None:
-                return None
-            found.append(ty)
-        return tuple(found)
-
     def signatures(self, registers: Sequence[Register], lanes: Array) -> Iterator[tuple[tuple[Type, ...], Array]]:
         """The types these registers hold, with the lanes that hold them; unwritten ones are a fault."""
-        if (uniform := self.uniform(registers)) is not None:
-            yield uniform, lanes
+        if all(r.index in self.uniform for r in registers):
+            yield tuple(self.uniform[r.index] for r in registers), lanes
             return
         columns = [self._lane_codes(r, lanes) for r in registers]
         if lanes.size and all((codes == codes[0]).all() for codes in columns):  # nearly always: nothing to sort
@@ -70,19 +58,21 @@ class RegisterFile:
 
     def write(self, register: Register, ty: Type, lanes: Array, values: Array) -> None:
         """Set a register and its type; one value serves all lanes."""
-        index, select = register.index, self._select(lanes)
+        index, select = register.index, EVERY if lanes.size == self._count else lanes
         slot = self._values.get((index, ty))
         if slot is None:
             slot = self._values[index, ty] = np.zeros(self._count, ty.dtype)
         slot[select] = values
-        if self._uniform.get(index) is ty:
+        if self.uniform.get(index) is ty:
             return
-        codes = self._codes.setdefault(index, np.zeros(self._count, np.uint8))
+        codes = self._codes.get(index)
+        if codes is None:
+            codes = self._codes[index] = np.zeros(self._count, np.uint8)
         codes[select] = _CODES[ty]
-        if isinstance(select, slice):
-            self._uniform[index] = ty
+        if select is EVERY:
+            self.uniform[index] = ty
         else:
-            self._uniform.pop(index, None)
+            self.uniform.pop(index, None)
 
     def read_predicate(self, predicate: Predicate, lanes: Array) -> Array:
         index = predicate.index
@@ -95,12 +85,12 @@ class RegisterFile:
         return values if lanes.size == self._count else values[lanes]
 
     def write_predicate(self, predicate: Predicate, lanes: Array, values: Array) -> None:
-        index, select = predicate.index, self._select(lanes)
+        index, select = predicate.index, EVERY if lanes.size == self._count else lanes
         if index not in self._predicates:
             self._predicates[index] = np.zeros(self._count, bool)
             self._predicate_written[index] = np.zeros(self._count, bool)
         self._predicates[index][select] = values
         if index not in self._predicate_everywhere:
             self._predicate_written[index][select] = True
-            if isinstance(select, slice):
+            if select is EVERY:
                 self._predicate_everywhere.add(index)

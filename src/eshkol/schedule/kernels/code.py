@@ -26,9 +26,9 @@ class OutOfRegisters(IsaError):
     """A kernel holds more values at once than there are registers: it must be cut (see `fuse.smaller`)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Virtual:
-    """A register to be."""
+    """A register to be, of which there is one object: whoever looks for it looks for that."""
 
     number: int
     ty: Type
@@ -51,25 +51,28 @@ class Item:
     operands: tuple[Any, ...]
     span: Span | None = None
 
-    def registers(self) -> Iterator[Virtual]:
+    def registers(self) -> list[Virtual]:
+        found = []
         for operand in self.operands:
             if isinstance(operand, Virtual):
-                yield operand
+                found.append(operand)
             elif isinstance(operand, IndexedPlace):
-                yield operand.index
+                found.append(operand.index)
+        return found
 
 
 def assign(items: list[Item], usable: int = USABLE) -> dict[Virtual, Register]:
     """Real registers, of the first so many, for those that stand in the code."""
-    first, last = _lifetimes(items)
+    standing = [item.registers() for item in items]
+    first, last = _lifetimes(items, standing)
     ending: dict[int, list[Virtual]] = {}
     for register, end in last.items():
         ending.setdefault(end, []).append(register)
     found: dict[Virtual, Register] = {}
     free: dict[Type, list[int]] = {}
     fresh = iter(range(usable))
-    for place, item in enumerate(items):
-        for register in item.registers():
+    for place, registers in enumerate(standing):
+        for register in registers:
             if first[register] == place and register not in found:
                 found[register] = Register(_take(register.ty, free, fresh))
         for register in ending.get(place, ()):  # only now: an instruction may write before it has read everything
@@ -89,7 +92,7 @@ def _take(ty: Type, free: dict[Type, list[int]], fresh: Iterator[int]) -> int:
     raise OutOfRegisters("a kernel needs more registers at once than there are")
 
 
-def _lifetimes(items: list[Item]) -> tuple[dict[Virtual, int], dict[Virtual, int]]:
+def _lifetimes(items: list[Item], standing: list[list[Virtual]]) -> tuple[dict[Virtual, int], dict[Virtual, int]]:
     """The places of the first and the last item in which each register must hold its value."""
     ends = _loop_ends(items)
     first: dict[Virtual, int] = {}
@@ -98,10 +101,11 @@ def _lifetimes(items: list[Item]) -> tuple[dict[Virtual, int], dict[Virtual, int
     for place, item in enumerate(items):
         if item.name == "ENDLOOP":
             around.pop()
-        for register in item.registers():
+        for register in standing[place]:
             began = first.setdefault(register, place)
-            outermost = next((ends[loop] for loop in around if loop > began), place)
-            last[register] = max(last.get(register, 0), outermost)
+            outermost = next((ends[loop] for loop in around if loop > began), place) if around else place
+            if outermost > last.get(register, -1):
+                last[register] = outermost
         if item.name == "LOOP":
             around.append(place)
     return first, last

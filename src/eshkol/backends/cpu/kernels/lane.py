@@ -3,8 +3,8 @@
 A thread runs the lanes of a block one after another. So a lane that comes to a barrier saves what it still needs in its
 context and returns the barrier's number; called again with that number it goes on after it. Array instructions call
 native functions (`macro_call.py`), or are barriers too, where all lanes carry them out together and the host does.
-Stretches that few lanes come to are functions that vectors of lanes call (`rare.py`), and loops carry what LLVM's
-vectorizer should know (`parallel.py`).
+Stretches that few lanes come to are functions that vectors of lanes call (`rare.py`), elementary functions that are not
+expanded are functions, too (`called.py`), and loops carry what LLVM's vectorizer should know (`parallel.py`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from eshkol.atlas.expand import is_collective
-from eshkol.atlas.isa import Instruction
+from eshkol.atlas.isa import Instruction, Opcode
 from eshkol.atlas.operands import Predicate
+from eshkol.atlas.types import Type
 from eshkol.atlas.validate import UNWRITTEN, Analysis
+from eshkol.backends.cpu.kernels import called
 from eshkol.backends.cpu.kernels.macro import Macro
 from eshkol.backends.cpu.kernels.macro_call import write_call
 from eshkol.backends.cpu.kernels.parallel import LoopMetadata
@@ -47,6 +49,7 @@ class CpuLane(LaneWriter):
         super().__init__(analysis, layout, known, never, given, elsewhere, groups, loops, shifts_bf16=shifts_bf16)
         self.places: dict[str, tuple[int, str]] = {}  # slot → offset in the context, LLVM type
         self.resumes: list[tuple[int, str]] = []
+        self.called: dict[tuple[Opcode, Type], None] = {}  # functions of the module that it calls
 
     def begins(self) -> str:
         if not self.resumes:
@@ -62,6 +65,12 @@ class CpuLane(LaneWriter):
         else:
             write_call(self, i, self.macros[self.index])
             self.go(self.index + 1)
+
+    def lowered(self, i: Instruction, ty: Type, values: list[str], exact: str) -> str:
+        if not called.is_called(i):
+            return super().lowered(i, ty, values, exact)
+        self.called[i.op, ty] = None
+        return called.call(self.e, i.op, ty, values)
 
     def _do_BRA(self, i: Instruction) -> None:
         if self.index in self.rare and self.index not in self.never:

@@ -22,7 +22,7 @@ from eshkol.atlas.isa import Control, Instruction, Kind, element_type
 from eshkol.atlas.operands import Shared, address_base
 from eshkol.atlas.program import Program
 from eshkol.atlas.validate import extent, memory_operands, validate
-from eshkol.backends.cpu.kernels import loops, macro
+from eshkol.backends.cpu.kernels import called, loops, macro
 from eshkol.backends.cpu.kernels.lane import CpuLane
 from eshkol.backends.cpu.kernels.loops import Promises
 from eshkol.backends.cpu.kernels.macro import INTERNAL, Macro
@@ -65,6 +65,7 @@ def translate(program: Program, target: Target, macros: Mapping[int, Macro] | No
     if by_blocks:
         only = CpuLane(analysis, layout, macros=macros, shifts_bf16=shifts)
         functions.append(only.write("lane"))
+        calls = only.called
         kernel = loops.block_by_block(layout, together, SCALAR_LOOP if _is_costly(program) else "")
         declared = {**only.e.declared, **loops.RUNTIME}
     else:
@@ -80,13 +81,19 @@ def translate(program: Program, target: Target, macros: Mapping[int, Macro] | No
         stretches, declared = rare_functions(analysis, rare.values(), target)
         functions += [fast.write("lane_fast"), *stretches]
         declared |= fast.e.declared
+        calls = fast.called
         promises = Promises(known, parallel, early, bound)
         if not promises.hold_always:
             checked = CpuLane(analysis, layout, None, never, macros, shifts_bf16=shifts)
             functions.append(checked.write("lane", seldom=True))
             declared |= checked.e.declared
+            calls |= checked.called
         over_lanes = SCALAR_LOOP if _is_costly(program, early) else metadata.loops[LANES]
         kernel = loops.one_loop(program, layout, promises, guard, over_lanes)
+    for op, ty in calls:
+        written, more = called.function(op, ty, shifts)
+        functions.append(written)
+        declared = {**declared, **more}
     body = "\n\n".join(functions)
     parts = [
         *helpers(body),
