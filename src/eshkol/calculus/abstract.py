@@ -307,6 +307,8 @@ def _said(shape: AbstractShape) -> str:
     match shape.kind:
         case "leaf":
             return str(shape.what)
+        case "known" if shape.what[0] is tuple:  # what it is, and an address
+            return str(shape.what[1][0])
         case "known":
             return str(shape.what[1])
         case "fields":
