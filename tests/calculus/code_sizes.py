@@ -5,11 +5,11 @@
 
 What varies, what is kept on the tape, which blocks are merged and which calls inlined changes no derivative, but how
 fast it is. Comes in: typed programs written by hand, random ones, what Scheme procedures become
-(`compiled_procedures.py`), and every expression of `test_every_primitive.py`. Goes out: a line for each, with the
-blocks, instructions, loads, stores and calls of the program, of its tangents, of its gradient and of that with
-checkpoints, or why there is none; and the digest of the whole text: what the program takes from the machine that runs,
-how its result is put together, its instructions, and the LLVM text of all these. Nothing is compiled by LLVM, and no
-address, hash or machine has a part in it.
+(`compiled_procedures.py`), expressions of `test_every_primitive.py`. Goes out: a line for each: functions, blocks,
+instructions and parameters of the program; blocks, instructions, loads, stores and calls of its tangents, of its
+gradient and of that with checkpoints, or why there is none; and the digest of the whole text: what the program takes
+from the machine that runs, how its result is put together, its instructions, and the LLVM text of all these. Nothing is
+compiled by LLVM, and no address, hash or machine has a part in it.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from typed_programs import parse
 from eshkol.calculus import fast, forward, ir, native
 from eshkol.calculus.abstract import NotFast
 from eshkol.calculus.reverse import gradient
+from eshkol.calculus.rules import rules
 from eshkol.codegen import compiling
 from eshkol.runtime.scheme import Value
 from eshkol.session import SessionThread
@@ -83,8 +84,11 @@ def account(name: str, program: ir.TypedProgram, about: str = "") -> Account:
     blocks = [block for function in program.functions for block in function.blocks]
     counts = [len(program.functions), len(blocks), sum(len(b.body) for b in blocks), sum(len(b.params) for b in blocks)]
     found, texts = [" ".join(map(str, counts))], [about, ir.text(program)]
-    modules = {"primal": lambda: forward.primal(program), "tangents": lambda: forward.tangents(program, LANES)}
-    modules |= {"gradient": lambda: gradient(program), "with checkpoints": lambda: gradient(program, True)}
+    modules = {
+        "tangents": lambda: forward.tangents(program, LANES),
+        "gradient": lambda: gradient(program),
+        "with checkpoints": lambda: gradient(program, True),
+    }
     for what, made in modules.items():
         try:
             module = made()
@@ -259,8 +263,35 @@ def of_primitives(asking: Asking) -> Iterator[Account]:
 def written_by_hand() -> Iterator[Account]:
     for name, (text, _) in PROGRAMS.items():
         yield account(name, parse(text))
+    for one in rules():
+        for procedure in one.procedures[:1]:
+            yield account(f"{procedure} {one.arity}", of_rule(procedure, one.arity))
     for seed in RANDOM:
         yield account(f"random {seed}", random_program(seed)[0])
+
+
+def of_rule(procedure: str, arity: int) -> ir.TypedProgram:
+    """A procedure of variables, and of what is known where there are two."""
+    x, y = ir.TypedValue(ir.F64), ir.TypedValue(ir.F64)
+    start = ir.Block("start", [x, y])
+    found: list[ir.TypedValue] = []
+
+    def write(operation: str, operands: list[ir.TypedValue], name: str = "", literal: float | None = None) -> None:
+        found.append(ir.TypedValue(ir.F64))
+        start.body.append(ir.Instruction(operation, operands, [found[-1]], name, literal))
+
+    for number in (2.0, 10.0, 0.0, -1.5):
+        write("constant", [], literal=number)
+    known = list(found)
+    given = [[x]] if arity == 1 else [[x, y], *([x, one] for one in known), *([one, x] for one in known), known[:2]]
+    for operands in given:
+        write("math", operands, procedure)
+    total = found[len(known)]
+    for term in found[len(known) + 1 :]:
+        write("math", [total, term], "+")
+        total = found[-1]
+    start.end = ir.Return([total])
+    return ir.TypedProgram([ir.TypedFunction("main", [start], [ir.F64])], [True, True])
 
 
 GROUPS: dict[str, Callable[[Asking], Iterator[Account]]] = {
