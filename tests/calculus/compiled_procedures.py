@@ -282,3 +282,37 @@ PROCEDURES = {
     (name := head.partition(" ")[0]): (f"(lambda ({head.removeprefix(name).strip()}) {body})", points)
     for head, (body, points) in (COMPILED | NOT_COMPILED).items()
 }
+
+# ---- every kind of value where every kind is awaited -----------------------------------------------------------------
+
+# Both are lambda expressions: what is made of x, and what is done with that, d, in a number.
+MADE = [
+    "x", "steps", "3", "1/2", "2.5", "(list x 2.0)", "'()", "(cons x 1)", "(vector x 2.0)", "(vector)",
+    "(iota counter)",
+    "(make-vector steps x)", "weights", "rows", "mixed", "'a", "(< x 1)", "sin", "(lambda (u) (* u x))", "(shape x 2)",
+    "(values x 2)",
+]  # fmt: skip
+USED = [
+    "(+ x d)", "(/ x d)", "(if (< d x) x 1)", "(if d x 1.0)", "(if (not d) x 1.0)", "(if (zero? d) x 1)", "(d x)",
+    "(apply + d)", "(apply max x d)", "(apply (lambda (a . r) (* x a)) d)", "(* x (vector-ref d 0))",
+    "(* x (vector-ref d steps))", "(vector-ref (vector x 2.0 x 1.0) d)", "(* x (vector-length d))",
+    "(begin (vector-set! d 0 x) (vector-ref d 0))", "(begin (vector-fill! d x) (vector-ref d 0))", "(* x (cadr d))",
+    "(* x (length d))", "(* x (car (reverse d)))", "(apply + (append d (list x)))", "(apply + (append (list x) d))",
+    "(* x (vector-ref (list->vector d) 0))", "(* x (apply + (vector->list d)))", "(* x (shape-width d))",
+    "(vector-ref (make-vector d x) 0)", "(* x (length (iota d)))", "(* x (car (list-tail d 1)))", "(* x (exact d))",
+    "(* x (sqrt d))", "(* x (atan d 2))", "(expt d 2)", "(expt x d)", "(* x (quotient d 2))", "(max x d 1)",
+    "(* x (min 1 d))", "(* x (floor d))", "(if (even? d) x 1)", "(if (null? d) x 1)", "(if (pair? d) x 1)",
+    "(if (list? d) x 1)", "(if (vector? d) x 1)", "(if (shape? d) x 1)", "(if (exact? d) x 1)", "(if (eq? d d) x 1)",
+    "(if (eqv? d 2) x 1)", "(if (equal? d '()) x 1)",
+    *(f"(let ((e (if (< x 1) d {other}))) (* x {use}))" for other, use in (
+        ("2.0", "e"), ("1", "(if e 1 2)"), ("'()", "(length e)"), ("(list x)", "(car e)"),
+        ("(vector x 1.0)", "(vector-ref e 0)"), ("rows", "(length e)"), ("#t", "(if e 1 2)"), ("sin", "1"))),
+    "(let loop ((i 0) (e d)) (if (= i counter) (* x (if e 1 2)) (loop (+ i 1) 2.0)))",
+    "(let loop ((i 0) (e '())) (if (= i counter) (* x (length e)) (loop (+ i 1) (cons d e))))",
+    "(let ((e 1)) (set! e d) (* x (if e 2 3)))", "(let ((e d)) (set! e 2.0) (* x e))",
+    "(let ((w (make-vector 2 d))) (* x (vector-length w)))",
+    "(let ((w (vector 1 d))) (vector-set! w 0 2) (* x (vector-length w)))",
+    "(let ((w (make-vector 2 1.0))) (vector-set! w 1 d) (* x (vector-ref w 1)))",
+    "(call-with-values (lambda () d) (lambda (a b) (* a b x)))",
+    "(define (go n e) (if (= n 0) x (* 2 (go (- n 1) e)))) (go 3 d)",
+]  # fmt: skip

@@ -129,6 +129,62 @@ def broken(program: TypedProgram) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "a jump to the beginning", lambda: setattr(first, "end", Jump(first, list(first.params)))
 
 
+def retyped(program: TypedProgram) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Each operand, argument of a jump and returned value in turn, with a value of another type in its place."""
+    others = [F64, I64, I1, NULL, ir.array(F64), ir.cell(F64), ir.cell(I64), ir.vector(F64), ir.pairs(F64)]
+    for function in program.functions:
+        made = [ir.TypedValue(kind) for kind in others]
+        function.blocks[0].params += made
+        program.active += [False] * (len(made) if function is program.main else 0)
+        for block in function.blocks:
+            places = [
+                (item.operands, k, item.operation, operand.type)
+                for item in block.body for k, operand in enumerate(item.operands) if _is_typed(item, k)
+            ]  # fmt: skip
+            places += [
+                (jump.args, k, "jump", p.type) for jump in block.jumps() for k, p in enumerate(jump.target.params)
+            ]
+            if isinstance(block.end, Return):
+                places += [(block.end.values, k, "return", kind) for k, kind in enumerate(function.results)]
+            for values, k, what, wanted in places:
+                for other in made:
+                    null = (
+                        other.type == NULL and (what == "jump" or wanted.kind in ("cell", "pairs")) and what != "return"
+                    )
+                    same = other.type.kind == wanted.kind if what not in ("jump", "return") else other.type == wanted
+                    if not null and not same:
+                        yield f"{what} of {other.type}", lambda v=values, k=k, o=other: v.__setitem__(k, o)
+
+
+def _is_typed(item: ir.Instruction, place: int) -> bool:
+    """Whether an operation says of what kind an operand is."""
+    kinds = ir.OPERATIONS[item.operation].operands.split()
+    return "..." not in kinds and item.operation != "is_null" and kinds[place] != "="
+
+
+def test_values_of_other_types_are_refused() -> None:
+    tried = 0
+    for text, _ in PROGRAMS.values():
+        program = parse(text)
+        for name, way in retyped(program):
+            ir.verify(program)
+            kept = [(values, list(values)) for values in all_values(program)]
+            way()
+            assert refused(program), name
+            for values, before in kept:
+                values[:] = before
+            tried += 1
+    assert tried > 1000
+
+
+def all_values(program: TypedProgram) -> Iterator[list[ir.TypedValue]]:
+    for block in (block for function in program.functions for block in function.blocks):
+        yield from (item.operands for item in block.body)
+        yield from (jump.args for jump in block.jumps())
+        if isinstance(block.end, Return):
+            yield block.end.values
+
+
 def refused(program: TypedProgram) -> bool:
     try:
         ir.verify(program)

@@ -285,6 +285,8 @@ def _length(shape: AbstractShape) -> int:
 
 def _element(shapes: Sequence[AbstractShape]) -> Type:
     """The type of the elements of memory that holds all of these."""
+    if not shapes:
+        raise NotFast("memory for an empty vector")
     found = variable(shapes[0])
     for shape in shapes[1:]:
         found = widened(found, variable(shape))
