@@ -1,12 +1,14 @@
-"""Compiled derivatives are as much code as they were; their programs are told and judged by all that is in them."""
+"""Compiled derivatives are the code that they were; their programs are told and judged by all that is in them."""
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from code_sizes import FURTHER, KEPT, lines
+from code_sizes import GROUPS, KEPT, accounts
+from compiled_procedures import ASKED, COMPILED, DEFINITIONS, GRADIENT, JACOBIAN, PROCEDURES
 from programs_fast import PROGRAMS
 from random_fast import program as random_program
 from scheme_programs import Checker, close, parsed
@@ -17,28 +19,36 @@ from eshkol.calculus.abstract import NIL, UNSPECIFIED, AbstractShape, NotFast, w
 from eshkol.calculus.ir import F64, I1, I64, NULL, Branch, Jump, Malformed, Return, TypedProgram
 
 
-def test_sizes_are_what_they_were() -> None:
-    kept = KEPT.read_text().splitlines()
-    found = [*lines()]
-    changed = [f"  {old}\n  {new}" for old, new in zip(kept, found, strict=False) if old != new]
-    assert len(found) == len(kept)
-    assert not changed, "if that is meant, run `make generate`:\n" + "\n".join(changed[:10])
+@pytest.mark.parametrize("group", GROUPS)
+def test_code_is_what_it_was(group: str) -> None:
+    """A line says what changed: counts where there is more or less of it, else the digest alone."""
+    kept = [line for line in KEPT.read_text().splitlines() if line.startswith(f"{group} ")]
+    found = [one.line for one in accounts(group)]
+    changed = [line for line in difflib.ndiff(kept, found) if line[0] in "+-"]
+    assert not changed, (
+        f"{len(changed)} lines; `tests/calculus/code_sizes.py --show NAME` prints what a digest is of. "
+        "If the change is meant, run `make generate`:\n" + "\n".join(changed[:20])
+    )
 
 
-def test_further_programs_are_what_numbers_say() -> None:
+def test_compiled_procedures_are_what_numbers_say() -> None:
     """Each at all its points, one after another: what was compiled for one length meets the next."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ESHKOL_CHECK", "1")
         checker = Checker()
         try:
-            for number, (text, points) in enumerate(FURTHER):
-                checker.evaluate(text.replace("(f ", f"(f{number} "))
+            checker.evaluate(DEFINITIONS)
+            for name in (head.partition(" ")[0] for head in COMPILED):
+                if GRADIENT not in ASKED.get(name, (GRADIENT,)) or JACOBIAN in ASKED.get(name, ()):
+                    continue
+                code, points = PROCEDURES[name]
+                checker.evaluate(f"(define {name} {code})")
                 for point in points:
-                    value, _, found, forward, reverse = parsed(checker.evaluate(f"(outcome f{number} (list {point}))"))
-                    assert isinstance(found, list), (text, point, found)
-                    assert found[0] == value, (text, point)
-                    assert close(found, forward, 1e-13, 1e-300), (text, point, found, forward)
-                    assert close(found, reverse, 1e-13, 1e-300), (text, point, found, reverse)
+                    value, _, found, forward, reverse = parsed(checker.evaluate(f"(outcome {name} (list {point}))"))
+                    assert isinstance(found, list), (name, point, found)
+                    assert close(found[:1], [value], 1e-15, 1e-300), (name, point)
+                    assert close(found, forward, 1e-13, 1e-300), (name, point, found, forward)
+                    assert close(found, reverse, 1e-13, 1e-300), (name, point, found, reverse)
         finally:
             checker.close()
 
@@ -117,6 +127,62 @@ def broken(program: TypedProgram) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "too few marks", lambda: program.active.append(True)
     first = program.main.blocks[0]
     yield "a jump to the beginning", lambda: setattr(first, "end", Jump(first, list(first.params)))
+
+
+def retyped(program: TypedProgram) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Each operand, argument of a jump and returned value in turn, with a value of another type in its place."""
+    others = [F64, I64, I1, NULL, ir.array(F64), ir.cell(F64), ir.cell(I64), ir.vector(F64), ir.pairs(F64)]
+    for function in program.functions:
+        made = [ir.TypedValue(kind) for kind in others]
+        function.blocks[0].params += made
+        program.active += [False] * (len(made) if function is program.main else 0)
+        for block in function.blocks:
+            places = [
+                (item.operands, k, item.operation, operand.type)
+                for item in block.body for k, operand in enumerate(item.operands) if _is_typed(item, k)
+            ]  # fmt: skip
+            places += [
+                (jump.args, k, "jump", p.type) for jump in block.jumps() for k, p in enumerate(jump.target.params)
+            ]
+            if isinstance(block.end, Return):
+                places += [(block.end.values, k, "return", kind) for k, kind in enumerate(function.results)]
+            for values, k, what, wanted in places:
+                for other in made:
+                    null = (
+                        other.type == NULL and (what == "jump" or wanted.kind in ("cell", "pairs")) and what != "return"
+                    )
+                    same = other.type.kind == wanted.kind if what not in ("jump", "return") else other.type == wanted
+                    if not null and not same:
+                        yield f"{what} of {other.type}", lambda v=values, k=k, o=other: v.__setitem__(k, o)
+
+
+def _is_typed(item: ir.Instruction, place: int) -> bool:
+    """Whether an operation says of what kind an operand is."""
+    kinds = ir.OPERATIONS[item.operation].operands.split()
+    return "..." not in kinds and item.operation != "is_null" and kinds[place] != "="
+
+
+def test_values_of_other_types_are_refused() -> None:
+    tried = 0
+    for text, _ in PROGRAMS.values():
+        program = parse(text)
+        for name, way in retyped(program):
+            ir.verify(program)
+            kept = [(values, list(values)) for values in all_values(program)]
+            way()
+            assert refused(program), name
+            for values, before in kept:
+                values[:] = before
+            tried += 1
+    assert tried > 1000
+
+
+def all_values(program: TypedProgram) -> Iterator[list[ir.TypedValue]]:
+    for block in (block for function in program.functions for block in function.blocks):
+        yield from (item.operands for item in block.body)
+        yield from (jump.args for jump in block.jumps())
+        if isinstance(block.end, Return):
+            yield block.end.values
 
 
 def refused(program: TypedProgram) -> bool:

@@ -285,6 +285,8 @@ def _length(shape: AbstractShape) -> int:
 
 def _element(shapes: Sequence[AbstractShape]) -> Type:
     """The type of the elements of memory that holds all of these."""
+    if not shapes:
+        raise NotFast("memory for an empty vector")
     found = variable(shapes[0])
     for shape in shapes[1:]:
         found = widened(found, variable(shape))
@@ -307,6 +309,8 @@ def _said(shape: AbstractShape) -> str:
     match shape.kind:
         case "leaf":
             return str(shape.what)
+        case "known" if shape.what[0] is tuple:  # what it is, and an address
+            return str(shape.what[1][0])
         case "known":
             return str(shape.what[1])
         case "fields":

@@ -367,10 +367,6 @@ class Flow:
                     self.block_of[result] = block
                     self.maker[result] = item
 
-    def depth(self, block: Block) -> int:
-        loop = self.loop_of[block]
-        return 0 if loop is None else len(loop.around())
-
     def loops_around(self, block: Block) -> list[Loop]:
         loop = self.loop_of[block]
         return [] if loop is None else loop.around()

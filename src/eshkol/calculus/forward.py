@@ -19,18 +19,6 @@ from eshkol.calculus.ir import F64, Block, Instruction, Type, TypedFunction, Typ
 from eshkol.calculus.sweep import Plain
 from eshkol.llvm.text import double
 
-
-def primal(program: TypedProgram) -> SweepModule:
-    """The module of a program as it is."""
-    program = prepared(program)
-    names = {f: f"f{k}" for k, f in enumerate(program.functions)}
-    module = SweepModule()
-    for function in program.functions:
-        is_main = function is program.main
-        Plain(SweepWriter(module, 1), shape(function), names, is_main).write("main" if is_main else names[function])
-    return module
-
-
 WIDTH = 2 if platform.machine() in ("aarch64", "arm64") else 4  # doubles in a piece of a tangent
 
 Tangent = Mapping[int, str]  # pieces by their numbers; a piece that is not there is zero

@@ -111,18 +111,6 @@ def compile_gradient(
     return Native(entry, GRADIENT, 1, 1 + len(program.main.params), code)
 
 
-def compile_primal(program: ir.TypedProgram, code: CodeMemory, cache: ProgramCache | None = None) -> Native:
-    """Native code of the program itself: for measurements."""
-
-    def write() -> SweepModule:
-        from eshkol.calculus.forward import primal
-
-        return primal(program)
-
-    entry = _load("primal", program, write, code, cache)
-    return Native(entry, GRADIENT, 1, len(program.main.results), code)
-
-
 def compile_forward(
     program: ir.TypedProgram,
     lanes: int,

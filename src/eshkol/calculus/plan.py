@@ -262,7 +262,7 @@ class TapePlan:
         inner: set[TypedValue],
     ) -> list[TypedValue]:
         both = set(sources).intersection(wanted)  # nothing can stand for these
-        rest = {v: [u for u in users[v] if u in inner] for v in inner if v not in both}
+        rest = {v: [u for u in found if u in inner] for v, found in users.items() if v in inner and v not in both}
         sources, wanted = [v for v in sources if v not in both], [v for v in wanted if v not in both]
         if len(rest) > LARGEST_CUT:
             return [v for v in users if v in both] + min(sources, wanted, key=len)

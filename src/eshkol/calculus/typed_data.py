@@ -314,7 +314,9 @@ def _vector(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     if key in s.notes.changed:
         kind = s.notes.memory.get(key) or element_type(as_vector(args), s.free).element
         assert kind is not None
-        return Leaf(s.fit_leaf(as_vector(args), ir.array(kind)))
+        memory = s.fit_leaf(as_vector(args), ir.array(kind))
+        s.origins[memory] = key
+        return Leaf(memory)
     return made
 
 

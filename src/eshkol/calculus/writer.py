@@ -350,6 +350,8 @@ def listed(a: Abstract) -> Iterator[Abstract]:
 def said(a: Abstract) -> str:
     """A value, in a few words."""
     match a:
+        case Known(datum=tuple() as datum):  # what it is, and an address
+            return str(datum[0])
         case Known(datum=datum):
             return datum.name if isinstance(datum, Symbol) else str(datum)
         case Leaf(value=value):
