@@ -290,6 +290,11 @@ FURTHER: dict[str, Case] = {
     ),
     "long way": Case(ways.long_way, ((6, 20),), CPU + SMALL, False),
     "bent": Case(ways.bent, ((24,),), CPU, False),
+    "complex comparisons": Case(
+        lambda z, w: (z == w, z != 1, ek.where(z == w, z, w), z / w, ek.prod(z, 0), -z, z.mean(0), ek.exp(z)),
+        ((COMPLEX, (3, 4)), (COMPLEX, (3, 4))), CORES, False,
+    ),
+    "long sums of tiles": Case(lambda x, w: x @ w, ((8, 3000), (3000, 8)), BLOCKS, False),
     "divided by": Case(ways.divided_by, ((WHOLE, (40,)), (40,), ("uint8", (40,))), CPU, False),
 }  # fmt: skip
 FUNCTIONS = FURTHER | {
