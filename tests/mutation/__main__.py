@@ -47,7 +47,7 @@ def arguments() -> argparse.Namespace:
         help="seconds of the processor for a mutant's tests; then it has survived (%(default)s)",
     )
     add("--minutes", type=float, default=0, help="minutes after which no mutant is begun; 0 for no end (%(default)s)")
-    add("--memory", type=float, default=256, help="GiB of addresses that a process may have; 0 for any (%(default)s)")
+    add("--memory", type=float, default=256, help="GiB that a process may have; 0 for any (%(default)s)")
     add("--out", type=Path, default=Path("build/mutants.jsonl"), help="the results, a line each (%(default)s)")
     add("--map", type=Path, default=Path("build/reach.json"), help="which test reaches which line (%(default)s)")
     add("--cache", type=Path, default=Path("build/mutation/programs"), help="compiled programs (%(default)s)")
@@ -155,7 +155,7 @@ def judged(given: argparse.Namespace, plan: Plan, known: Any, until: float) -> i
 
     given.out.parent.mkdir(parents=True, exist_ok=True)
     records: list[dict[str, Any]] = []
-    broken = 0
+    broken: list[str] = []  # trials with nothing changed that failed, and how
 
     def jobs() -> Iterator[tuple[Any, workers.Job]]:
         left = dict.fromkeys(plan.made, given.controls)
@@ -179,8 +179,8 @@ def judged(given: argparse.Namespace, plan: Plan, known: Any, until: float) -> i
         for (package, mutant, tests), found in results:
             if mutant is None:
                 if found["outcome"] != "survived":
-                    broken += 1
-                    print(f"CONTROL {package}: {found['outcome']} by {found.get('by')}: {found.get('why')}", flush=True)
+                    broken.append(table.control(package, found))
+                    print(broken[-1], flush=True)
                 continue
             record = {
                 "package": package, "id": mutant.id, "line": mutant.line, "operator": mutant.operator,
@@ -207,7 +207,8 @@ def judged(given: argparse.Namespace, plan: Plan, known: Any, until: float) -> i
     print()
     print(table.table(records, plan.made))
     if broken:
-        print(f"{broken} trials with nothing changed failed: the figures cannot be trusted", file=sys.stderr)
+        print(f"{len(broken)} trials with nothing changed failed: the figures cannot be trusted", file=sys.stderr)
+        print(*broken, sep="\n", file=sys.stderr)
     return 1 if broken or any(r["outcome"] == "error" for r in records) else 0
 
 

@@ -69,3 +69,8 @@ def survivor(record: Mapping[str, Any]) -> str:
         f"{record['file']}:{record['line']}: {record['operator']}\n"
         f"  - {record['before']}\n  + {record['after']}\n  reached by {shown}{late}"
     )
+
+
+def control(package: str, found: Mapping[str, Any]) -> str:
+    """A trial with nothing changed that failed: which test, and why."""
+    return f"CONTROL {package}: {found['outcome']} by {found.get('by', 'the trial itself')}: {found.get('why', '')}"

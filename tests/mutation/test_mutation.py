@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import importlib
+import mmap
+import os
+import signal
 import sys
 import textwrap
 import time
@@ -178,14 +181,57 @@ def test_a_child_that_computes_is_not_taken_for_one_that_hangs(tmp_path: Path):
             pass
         return {"outcome": "survived"}
 
-    def waiting(watch: Callable[[float], None]) -> dict[str, Any]:
-        watch(0.3)
+    def waiting(watch: workers.Watch) -> dict[str, Any]:
+        watch(0.3, "t.py::waits")
         time.sleep(60)
         return {"outcome": "survived"}
 
     jobs = [("slow", slow), ("waiting", waiting)]
     found = dict(workers.run(jobs, tmp_path, 2, links=False, memory=0, limit=60.0, until=float("inf")))
     assert {name: result["outcome"] for name, result in found.items()} == {"slow": "survived", "waiting": "timeout"}
+    assert found["waiting"]["by"] == "t.py::waits"
+    assert found["waiting"]["why"].startswith("it waits for something")
+
+
+def test_a_child_that_ends_says_within_which_test(tmp_path: Path):
+    def ending(number: int) -> workers.Job:
+        def job(watch: workers.Watch) -> dict[str, Any]:
+            watch(60.0, f"t.py::ends[{number}]")
+            os.kill(os.getpid(), number)
+            return {"outcome": "survived"}
+
+        return job
+
+    numbers = (signal.SIGKILL, signal.SIGPROF)
+    jobs = [(number, ending(number)) for number in numbers]
+    found = dict(workers.run(jobs, tmp_path, 2, links=False, memory=0, limit=60.0, until=float("inf")))
+    assert [found[number]["outcome"] for number in numbers] == ["killed", "timeout"]
+    assert [found[number]["by"] for number in numbers] == [f"t.py::ends[{number}]" for number in numbers]
+    told = table.control("schedule", found[signal.SIGKILL])
+    assert told.startswith(f"CONTROL schedule: killed by t.py::ends[{signal.SIGKILL}]: a crash, signal 9")
+
+
+def test_a_child_may_reserve_more_addresses_than_it_may_write(tmp_path: Path):
+    """As heaps of Scheme's do, by how much memory the machine has."""
+    most = 1 << 30
+
+    def reserving(watch: workers.Watch) -> dict[str, Any]:
+        mmap.mmap(-1, 8 * most, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0)
+        return {"outcome": "survived"}
+
+    def writing(watch: workers.Watch) -> dict[str, Any]:
+        try:
+            bytearray(2 * most)
+        except MemoryError:
+            return {"outcome": "refused"}
+        return {"outcome": "survived"}
+
+    jobs = [("reserving", reserving), ("writing", writing)]
+    found = dict(workers.run(jobs, tmp_path, 2, links=False, memory=most, limit=60.0, until=float("inf")))
+    assert {name: result["outcome"] for name, result in found.items()} == {
+        "reserving": "survived",
+        "writing": "refused",
+    }
 
 
 def test_every_suite_is_there():

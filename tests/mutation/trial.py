@@ -12,7 +12,6 @@ import importlib.util
 import signal
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +20,7 @@ import pytest
 from mutation import suites
 from mutation.mutants import Mutant, mutated
 from mutation.reach import Reaching
+from mutation.workers import Watch
 
 ARGUMENTS = (
     "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-m", "not slow", "--no-header", "--tb=line", "-W",
@@ -67,7 +67,7 @@ class Chosen:
     order: dict[str, int]
     seconds: dict[str, float]
     until: float  # of the processor's time, so that a busy machine runs as many tests as a quiet one
-    watch: Callable[[float], None]  # tells the parent how long the present test may wait for something
+    watch: Watch  # tells the parent how long the present test may wait for something, and what it is called
     ran: list[str] = field(default_factory=list)
     failed: str | None = None
     why: str = ""
@@ -83,7 +83,8 @@ class Chosen:
             item.session.shouldstop = "the time is over"
             return True
         allowed = max(LEAST_SECONDS, MORE * self.seconds.get(item.nodeid, 0.0))
-        self.watch(3 * allowed)  # without computing: by the clock, since whoever waits uses no time of the processor
+        # Without computing: by the clock, since whoever waits uses no time of the processor.
+        self.watch(3 * allowed, item.nodeid)
         signal.setitimer(signal.ITIMER_PROF, allowed)  # ends the process, as SIGPROF does by itself
         self.ran.append(item.nodeid)
         return None
@@ -106,7 +107,7 @@ def rank(package: str, test: Reaching) -> tuple[int, int]:
     return suites.rank(package, test.test.partition("::")[0], test.seconds, test.direct)
 
 
-def run(mutant: Mutant | None, tests: list[Reaching], timeout: float, watch: Callable[[float], None], package: str,
+def run(mutant: Mutant | None, tests: list[Reaching], timeout: float, watch: Watch, package: str,
         salt: str) -> dict[str, Any]:  # fmt: skip
     """What the tests say of a mutant, or of nothing changed."""
     sys.meta_path.insert(0, Hook(mutant, salt))
@@ -124,7 +125,7 @@ def run(mutant: Mutant | None, tests: list[Reaching], timeout: float, watch: Cal
         if time.process_time() - began > timeout:
             late = True
             break
-        watch(120.0)
+        watch(120.0, file)
         chosen = Chosen({test: k for k, test in enumerate(ids)}, seconds, began + timeout, watch)
         code = pytest.main([*ARGUMENTS, file], plugins=[chosen])
         ran += len(chosen.ran)

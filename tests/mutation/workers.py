@@ -35,7 +35,9 @@ LOADED = (
 MOST_SECONDS = (
     900  # of the processor for one child: an endless loop outside of the tests, which have limits of their own
 )
-Job = Callable[[Callable[[float], None]], dict[str, Any]]
+NAMED = 400  # bytes of the name of the test that runs
+Watch = Callable[..., None]  # takes the seconds that a test may wait without computing, and what it is called
+Job = Callable[[Watch], dict[str, Any]]
 
 
 def missing() -> list[str]:
@@ -66,7 +68,8 @@ class Child:
     def __init__(self, name: Any, job: Job, cache: Path, links: bool, memory: int, limit: float) -> None:
         self.name = name
         self.folder = Path(tempfile.mkdtemp(prefix="mutant-", dir=cache.parent))
-        self._shared = mmap.mmap(-1, 8)  # how many seconds the present test may wait without computing
+        # How many seconds the present test may wait without computing, and what it is called.
+        self._shared = mmap.mmap(-1, 8 + NAMED)
         self._watch(limit)
         self.began = self._moved = time.monotonic()
         self._computed = 0.0  # seconds of the processor when it was last seen to compute, at `_moved`
@@ -75,8 +78,8 @@ class Child:
         if self.process == 0:
             self._run(job, cache, links, memory)
 
-    def _watch(self, seconds: float) -> None:
-        self._shared[:8] = struct.pack("d", seconds)
+    def _watch(self, seconds: float, what: str = "") -> None:
+        self._shared[:] = struct.pack(f"d{NAMED}s", seconds, what.encode()[:NAMED])
 
     def _waits_too_long(self) -> bool:
         """Whether it has not computed for longer than it may; where that cannot be seen, it has not computed at all."""
@@ -96,7 +99,8 @@ class Child:
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS + 5))
             if memory:
-                resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+                # Of what can be written: each heap of Scheme's reserves addresses for more than all of the memory.
+                resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
             own = cache
             if links:
                 own = self.folder / "cache"
@@ -134,11 +138,14 @@ class Child:
             return dict(json.loads(written.read_text()))
         with open(self.folder / "output", errors="replace") as file:
             tail = file.read()[-600:]
-        if hung or (os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGPROF, signal.SIGXCPU)):
-            return {"outcome": "timeout", "why": tail}
+        within = self._shared[8:].rstrip(b"\0").decode(errors="replace") or "what comes before the tests"
+        if hung:
+            return {"outcome": "timeout", "by": within, "why": f"it waits for something: {tail}"}
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGPROF, signal.SIGXCPU):
+            return {"outcome": "timeout", "by": within, "why": f"it computes for too long: {tail}"}
         if os.WIFSIGNALED(status):
-            return {"outcome": "killed", "by": "a crash", "why": f"signal {os.WTERMSIG(status)}: {tail}"}
-        return {"outcome": "error", "why": tail}
+            return {"outcome": "killed", "by": within, "why": f"a crash, signal {os.WTERMSIG(status)}: {tail}"}
+        return {"outcome": "error", "by": within, "why": tail}
 
     def end(self) -> None:
         """End the process and all that it started: they are a session of their own."""

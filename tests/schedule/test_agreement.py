@@ -11,7 +11,7 @@ import eshkol as ek
 from eshkol.errors import NotANumberError
 from eshkol.graph.node import Node
 from eshkol.schedule.cache import nothing_kept
-from eshkol.schedule.check.agreement import _in_order, difference
+from eshkol.schedule.check.agreement import _in_order, _shaken, difference
 from eshkol.schedule.kernels.lower import lowered
 from eshkol.schedule.run import memory
 
@@ -33,6 +33,19 @@ def test_the_largest_difference_of_the_first_result_is_told() -> None:
     assert told([[2.0, 4.0, 8.0], [2.0, 3.5, 5.0]]) == (1, (1,))
     assert told([[2.5, np.inf, 9.0], [2.0, 3.0, 5.0]]) == (0, (1,))
     assert told([[2.0, 4.0, np.nan], [9.0, 3.0, 5.0]]) == (0, (2,))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "least", "most"), [("float16", 0.5, 1.5), ("float32", 2.5, 4.5), ("float64", 2.5, 4.5)]
+)
+def test_values_are_shaken_by_as_much_as_rounding_does(dtype: str, least: float, most: float) -> None:
+    """Of halves a unit in the last place, of others four; what is exact stays."""
+    ones = np.ones(2000, dtype)
+    apart = np.abs(_shaken(ones, np.random.default_rng(0)) - 1).max() / np.finfo(dtype).eps
+    assert least <= apart <= most
+    assert _shaken(ones, np.random.default_rng(0)).dtype == ones.dtype
+    whole = np.arange(5)
+    assert _shaken(whole, np.random.default_rng(0)) is whole
 
 
 def test_rows_in_order() -> None:

@@ -1,14 +1,58 @@
-"""Plans are made of as many launches, bytes and instructions as they were."""
+"""Plans are made of as many launches, bytes and instructions as they were, and consist of the same."""
 
 from __future__ import annotations
 
-from plan_sizes import FUNCTIONS, KEPT, line
+from collections.abc import Iterator
+from itertools import zip_longest
+
+import pytest
+from plan_sizes import KEPT, WRITE, plans, shown
+from plan_texts import said
+from planned_functions import FUNCTIONS
+
+from eshkol.schedule.cache import nothing_kept
+
+BATCH = 6  # functions of a test: it takes half a second, and what is judged test by test need not run all
+NAMES = list(FUNCTIONS)
+pytestmark = pytest.mark.unchecked  # nothing is run that could be compared
+HINT = f"if that is meant, run `{WRITE}`; `{WRITE} --show NAME` has plans in full, to be compared with those before"
 
 
-def test_sizes_are_what_they_were() -> None:
-    kept = KEPT.read_text().splitlines()
-    assert [text.partition(": ")[0] for text in kept] == list(FUNCTIONS)
-    changed = [
-        f"  {text}\n  {found}" for text, name in zip(kept, FUNCTIONS, strict=True) if (found := line(name)) != text
-    ]
-    assert not changed, "if that is meant, run `make generate`:\n" + "\n".join(changed[:10])
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_kept() -> Iterator[None]:
+    """All begin with empty caches, and meet what the others leave there: it must make no difference."""
+    with nothing_kept():
+        yield
+
+
+@pytest.fixture(scope="module")
+def kept() -> dict[str, str]:
+    return dict(text.split(": ") for text in KEPT.read_text().splitlines())
+
+
+def test_every_function_is_kept(kept: dict[str, str]) -> None:
+    assert list(kept) == NAMES, HINT
+
+
+@pytest.mark.parametrize("first", range(0, len(NAMES), BATCH))
+def test_plans_are_what_they_were(first: int, kept: dict[str, str]) -> None:
+    changed = []
+    for name in NAMES[first : first + BATCH]:
+        for before, each in zip_longest(kept[name].split(" | "), plans(name)):
+            if each is None or each.kept != before:
+                changed.append(f"  {each and each.way}\n    was {before}\n    is  {each and each.kept}")
+    assert not changed, f"{HINT}:\n" + "\n".join(changed[:10])
+
+
+def test_a_plan_in_full_says_what_is_kept_of_it(kept: dict[str, str]) -> None:
+    text = shown("sum of rows")
+    assert "=== sum of rows on cpu: " + kept["sum of rows"].split(" | ")[0] in text
+    assert "=== sum of rows's derivative on blocks: " in text
+    assert ".program" in text
+    with pytest.raises(SystemExit, match="no function 'nonsense'"):
+        shown("nonsense")
+
+
+def test_what_has_no_text_that_is_always_the_same_is_refused() -> None:
+    with pytest.raises(TypeError, match="always the same for object"):
+        said(object())

@@ -119,8 +119,7 @@ def _shaken(array: Any, noise: Any) -> Any:
     far = unit * (1 if _is_half(array.dtype) else 4)
     factor = 1 + far * noise.uniform(-1, 1, array.shape)
     with np.errstate(all="ignore"):
-        wide = array.astype(np.float32) if _is_half(array.dtype) else array
-        return np.asarray(wide * factor).astype(array.dtype)
+        return np.asarray(array * factor).astype(array.dtype)  # whatever it was, times float64 is as wide
 
 
 # --- differences ----------------------------------------------------------------------------------
