@@ -216,18 +216,21 @@ def total(function: Function) -> Function:
     return of
 
 
-def line(name: str) -> str:
-    """What is kept of a function."""
+def graphs(name: str) -> Iterator[Any]:
+    """A function and its derivative, traced."""
     function, specs = FUNCTIONS[name]
     inputs = [array(spec) for spec in specs]
     smooth = tuple(k for k, x in enumerate(inputs) if x.dtype.is_float)
     made = [function]
     if smooth and name not in WITHOUT:
         made.append(ek.grad(total(function), argnums=smooth))
-    found = []
     for one in made:
-        traced = ek.jit(one, dynamic=False).traced(*inputs).function
-        found += [_planned(traced, machine) for machine in MACHINES]
+        yield ek.jit(one, dynamic=False).traced(*inputs).function
+
+
+def line(name: str) -> str:
+    """What is kept of a function."""
+    found = [_planned(traced, machine) for traced in graphs(name) for machine in MACHINES]
     return f"{name}: {' | '.join(found)}"
 
 
