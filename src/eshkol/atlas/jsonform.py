@@ -191,17 +191,17 @@ class KeptProgram(Program):
         return replace(found, instructions=tuple(told))
 
     @cached_property
-    def instructions(self) -> tuple[Instruction, ...]:  # type: ignore[override]
+    def instructions(self) -> tuple[Instruction, ...]:
         return self._whole.instructions
 
     @cached_property
-    def labels(self) -> Mapping[str, int]:  # type: ignore[override]
+    def labels(self) -> Mapping[str, int]:
         return self._whole.labels
 
     @cached_property
-    def entry(self) -> str | None:  # type: ignore[override]
+    def entry(self) -> str | None:
         return self._whole.entry
 
     @cached_property
-    def metadata(self) -> Mapping[str, str]:  # type: ignore[override]
+    def metadata(self) -> Mapping[str, str]:
         return self._whole.metadata

@@ -107,10 +107,10 @@ def _made(kind: str, inside: list[Any]) -> Any:
         if not issubclass(found, Enum):
             raise NotKept(f"{name} is no enumeration")
         return found[member]
-    found = _class(kind)
+    found = make = _class(kind)
     if issubclass(found, tuple) and hasattr(found, "_fields"):
-        return found(*[from_json(x) for x in inside])
+        return make(*[from_json(x) for x in inside])
     if is_dataclass(found):
         names = [f.name for f in fields(found) if f.init]
-        return found(**dict(zip(names, [from_json(x) for x in inside], strict=True)))
+        return make(**dict(zip(names, [from_json(x) for x in inside], strict=True)))
     raise NotKept(f"{kind} holds no values")
