@@ -12,11 +12,11 @@ import pytest
 
 import eshkol as ek
 from eshkol.calculus import native
-from eshkol.codegen.units import files_key
 from eshkol.llvm.builtins import DIVISION_FUNCTION
 from eshkol.llvm.objects import cached_object
 from eshkol.llvm.passes import KERNEL, UNIT
 from eshkol.llvm.targets import OPTIONS, host
+from eshkol.support.keys import files_key
 
 
 def test_jit_tells_zeros_of_different_signs_apart() -> None:

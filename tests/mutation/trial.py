@@ -26,7 +26,8 @@ ARGUMENTS = (
     "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-m", "not slow", "--no-header", "--tb=line", "-W",
     "ignore",
 )  # fmt: skip
-OBJECTS = "eshkol.calculus.native"  # keeps objects on disk by the sources' dates, which a mutant does not change
+# Keep things on disk by the sources' dates, which a mutant does not change.
+KEEPERS = ("eshkol.calculus.native", "eshkol.schedule.plan.kept", "eshkol.backends.cpu.translations")
 LEAST_SECONDS, MORE = 15.0, 10.0  # a test hangs that takes so many seconds, and so many times as long as before
 
 
@@ -37,7 +38,7 @@ class Hook(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.mutant, self.salt = mutant, salt
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        if name not in (OBJECTS, self.mutant and self.mutant.module):
+        if name not in (*KEEPERS, self.mutant and self.mutant.module):
             return None
         found = importlib.machinery.PathFinder.find_spec(name, path)
         if found is None or found.origin is None:
@@ -55,7 +56,7 @@ class Hook(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         mutant = self.mutant
         tree: Any = mutated(source, mutant) if mutant is not None and mutant.module == module.__name__ else source
         exec(compile(tree, module.__file__, "exec", dont_inherit=True), module.__dict__)
-        if module.__name__ == OBJECTS:
+        if module.__name__ in KEEPERS:
             before = module._source_key
             module._source_key = lambda: f"{before()}\n{self.salt}"
 

@@ -88,8 +88,8 @@ class Planned(NamedTuple):
         return f"{sizes(self.plan)} {digest(self.plan)}"
 
 
-def plans(name: str) -> Iterator[Planned]:
-    """The plans of a function: for each machine, and those of its derivative."""
+def graphs(name: str) -> Iterator[tuple[str, Any]]:
+    """A function and its derivative, traced, and which of the two it is."""
     case = FUNCTIONS[name]
     inputs = [array(spec) for spec in case.inputs]
     smooth = tuple(k for k, x in enumerate(inputs) if x.dtype.is_float)
@@ -97,9 +97,14 @@ def plans(name: str) -> Iterator[Planned]:
     if smooth and case.derivative:
         made["'s derivative"] = ek.grad(total(case.function), argnums=smooth)
     for which, one in made.items():
-        traced = ek.jit(one, dynamic=False).traced(*inputs).compiled
-        for machine in case.machines:
-            results, params = traced.results, traced.params
+        yield which, ek.jit(one, dynamic=False).traced(*inputs).compiled
+
+
+def plans(name: str) -> Iterator[Planned]:
+    """The plans of a function: for each machine, and those of its derivative."""
+    for which, traced in graphs(name):
+        results, params = traced.results, traced.params
+        for machine in FUNCTIONS[name].machines:
             if machine == ALONE:
                 plan = planned(results, params, MACHINES["cpu"], fused=False)
             else:

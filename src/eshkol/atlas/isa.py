@@ -356,6 +356,10 @@ class Instruction:
         pairs = zip(self.op.fields, self.operands, strict=True)
         return Instruction(self.op, tuple(changes(f, v) for f, v in pairs), self.span)
 
+    def with_span(self, span: Span | None) -> Instruction:
+        """The same instruction, made at another place."""
+        return Instruction(self.op, self.operands, span)
+
     def of_kind(self, *kinds: Kind) -> list[Any]:
         """The operands of these kinds that are present, in field order."""
         places = self.op.places

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 from eshkol.atlas.builder import ProgramBuilder
@@ -167,3 +169,39 @@ def _real(value: Any, path: str) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _unexpected(path, "a number", value)
     return value
+
+
+class KeptProgram(Program):
+    """A program by its digest, whose instructions are read when someone asks for them: machines seldom do."""
+
+    @classmethod
+    def of(cls, text: str, digest: str, name: str, params: tuple[Param, ...], spans: Mapping[int, Span]) -> KeptProgram:
+        """What is known of it at once, the JSON text of all of it, and the spans of instructions, by their places."""
+        made = cls.__new__(cls)
+        made.__dict__.update(digest=digest, name=name, params=params, text=text, spans=spans)
+        return made
+
+    @cached_property
+    def _whole(self) -> Program:
+        found = loads(self.__dict__["text"], "<kept>")
+        if found.digest != self.digest or found.name != self.name or found.params != self.params:
+            raise IsaError(f"the program that was kept as '{self.name}' is another one")
+        spans: Mapping[int, Span] = self.__dict__["spans"]
+        told = [i.with_span(spans[k]) if k in spans else i for k, i in enumerate(found.instructions)]
+        return replace(found, instructions=tuple(told))
+
+    @cached_property
+    def instructions(self) -> tuple[Instruction, ...]:
+        return self._whole.instructions
+
+    @cached_property
+    def labels(self) -> Mapping[str, int]:
+        return self._whole.labels
+
+    @cached_property
+    def entry(self) -> str | None:
+        return self._whole.entry
+
+    @cached_property
+    def metadata(self) -> Mapping[str, str]:
+        return self._whole.metadata

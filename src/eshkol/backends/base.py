@@ -24,6 +24,7 @@ from eshkol.atlas.rounding import to_array
 from eshkol.atlas.sequence import NativeCode, Runner, SequenceStep
 from eshkol.atlas.types import Array, Type, decode, encode
 from eshkol.errors import AllocationFailed, BackendUnavailable, InvalidBuffer, IsaError
+from eshkol.support.store import ProgramCache
 
 _backend_numbers = itertools.count(1)
 T = TypeVar("T")
@@ -171,6 +172,11 @@ class Backend(ABC):
     @abstractmethod
     def description(self) -> MachineDescription:
         """What the machine is like; schedules are made by it."""
+
+    @property
+    def store(self) -> ProgramCache | None:
+        """Where finished plans of the machine are kept, if they are."""
+        return None
 
     @abstractmethod
     def execute(self, program: Program, launch: LaunchConfig, params: Mapping[str, Any] | None = None) -> None:

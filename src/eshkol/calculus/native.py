@@ -16,11 +16,12 @@ from typing import Any
 
 from eshkol.calculus import ir
 from eshkol.calculus.emit import SweepModule
-from eshkol.codegen.units import files_key, source_key
+from eshkol.codegen.units import source_key
 from eshkol.llvm.identity import machine_key
 from eshkol.llvm.linking import CodeMemory
 from eshkol.runtime.library import native
 from eshkol.support.interrupts import check
+from eshkol.support.keys import files_key
 from eshkol.support.store import ProgramCache
 
 OK, MISMATCH, FAILED, FULL = range(4)

@@ -24,6 +24,7 @@ from eshkol.llvm.linking import LOADING, CodeMemory
 from eshkol.runtime.library import PATH as RUNTIME
 from eshkol.runtime.scheme import Machine, Root, Value
 from eshkol.runtime.scheme_table import CONVENTIONS, layout, row_places
+from eshkol.support.keys import files_key
 from eshkol.support.store import ProgramCache
 
 if TYPE_CHECKING:
@@ -349,13 +350,3 @@ def source_key() -> str:
 def library_key() -> str:
     """What names the texts of the standard library, in the same way."""
     return files_key([Path(folder) for folder, _, _ in os.walk(STANDARD)], SUFFIXES)
-
-
-def files_key(folders: Iterable[Path], suffixes: tuple[str, ...]) -> str:
-    """What names the files of some folders: their paths, sizes and times."""
-    found = []
-    for folder in folders:
-        with os.scandir(folder) as files:
-            found += [(file, file.stat()) for file in files if file.name.endswith(suffixes)]
-    rows = sorted(f"{file.path} {info.st_size} {info.st_mtime_ns}" for file, info in found)
-    return blake3("\n".join(rows).encode("utf-8", "surrogatepass")).hexdigest()

@@ -591,7 +591,8 @@ for _name, _given in {
     "on_different_machines": _do_not_meet, "settle": settle, "constant": constant, "kind_of_file": kind_of_file,
     "operate_nodes": _operate_nodes, "front_row": _front_row, "refused": refused, "examined": Node.examined,
     "dtype": DType, "bfloat16": dtypes.bfloat16, "bool_dtype": dtypes.bool_, "long_dtype": dtypes.int64,
-    "library_error": EshkolError, "as_array": np.array, "scopes_at_work": Scope.at_work,
+    "library_error": EshkolError, "as_array": np.array, "scopes_at_work": Scope.at_work, "empty": np.empty,
+    "float_dtype": dtypes.float32, "double_dtype": dtypes.float64,
 }.items():  # fmt: skip
     front.give(_name, _given)
 front.operators(*(TABLE[name] for name in front.operators()))

@@ -39,9 +39,13 @@ def cached_object(
 ) -> bytes:
     """The object for a module from the cache, or compiled now and kept there. `parts` say in the key what it is for."""
     build = compile_object if compiler is None else compiler
+    return cache.get_or_build(key_parts(parts, text, target, pipeline), lambda: build(text, target, pipeline), label)
+
+
+def key_parts(parts: Mapping[str, str], text: str, target: Target, pipeline: Pipeline) -> dict[str, str]:
+    """All that the object of a module is found by."""
     carried = f"{builtins.HALVES}\n{builtins.DIVISION_FUNCTION}" if pipeline.builtins else ""
-    key = {**parts, **target.key, "pipeline": repr(pipeline), "builtins": carried, "module": text}
-    return cache.get_or_build(key, lambda: build(text, target, pipeline), label)
+    return {**parts, **target.key, "pipeline": repr(pipeline), "builtins": carried, "module": text}
 
 
 def cached_assembly(

@@ -110,6 +110,7 @@ array: Callable[[Any], Any] = _DOOR["array"]
 view: Callable[[Any], Any] = _DOOR["view"]
 item: Callable[[Any], Any] = _DOOR["item"]
 part: Callable[[Any, Any], Any] = _DOOR["part"]
+row_of_tensor: Callable[[Any, int], Any] = _DOOR["row_of_tensor"]
 detached: Callable[[Any], Any] = _DOOR["detached"]
 held: Callable[..., tuple[list[Any], list[bool], list[int], list[Any], list[Any], list[Any] | None]] = _DOOR["held"]
 spend: Callable[[list[Any], list[Any], type], None] = _DOOR["spend"]
@@ -120,6 +121,6 @@ for _name, _given in {
     "float_": float, "int_": int, "bool_": bool, "true_": True, "false_": False, "ellipsis": ..., "text": str,
     "list": list, "dict": dict, "slice": slice, "plain_tuple": tuple, "new_tuple": tuple.__new__, "no_names": {},
     "not_implemented": NotImplemented, "attribute_error": AttributeError,
-    "is_finalizing": sys.is_finalizing,
+    "is_finalizing": sys.is_finalizing, "simple_tuples": sys.version_info < (3, 14),  # later ones keep their hash
 }.items():  # fmt: skip
     give(_name, _given)

@@ -39,6 +39,7 @@ from eshkol.schedule.kernels.kernel import described
 from eshkol.schedule.order import needed
 from eshkol.schedule.plan.arena import arranged
 from eshkol.schedule.plan.in_place import in_place as in_place  # where validation finds the passes that are run
+from eshkol.schedule.plan.kept import Kept
 from eshkol.schedule.plan.show import shown_plan
 from eshkol.schedule.plan.steps import Plan
 from eshkol.schedule.plan.steps import planned as planned
@@ -61,6 +62,7 @@ from eshkol.schedule.run.resident import Machine
 from eshkol.schedule.run.stepwise import StepwisePlan, refuse_missing
 from eshkol.support import flags
 from eshkol.support.collector import without_collector
+from eshkol.support.store import ProgramCache
 
 ReadyPlan = NativePlan | DevicePlan | StepwisePlan
 GraphPass = Callable[[Sequence[Node], MachineDescription], list[Node]]
@@ -95,16 +97,31 @@ class Compiled:
         self.uses = 0
         self._stages: list[Stage] | None = None
 
-    def plan(self, target: MachineDescription) -> Plan:
-        """The plan for machines of a description, through all passes."""
+    def plan(self, target: MachineDescription, store: ProgramCache | None = None) -> Plan:
+        """The plan for machines of a description, through all passes, or as a store has it."""
         found = self._fused.get(target)
         if found is None:
             with COMPILER:
                 found = self._fused.get(target)
                 if found is None:
-                    self._stages = [] if CHECKS.on else None
-                    found = self._fused[target] = compiled(self.results, self.params, target, self._stages)
+                    found = self._fused[target] = self._planned(target, store)
         return found
+
+    def _planned(self, target: MachineDescription, store: ProgramCache | None) -> Plan:
+        kept = found = None
+        if store is not None and not flags.text("ESHKOL_DUMP"):  # who is to see what passes give has them run
+            with without_collector():
+                kept = Kept.of(store, self.results, self.params, target)
+                found = None if kept is None else kept.find()
+        if found is not None:
+            self._stages = None
+            _verified_plan(found, "kept")
+            return found
+        self._stages = [] if CHECKS.on else None
+        made = compiled(self.results, self.params, target, self._stages)
+        if kept is not None and not CHECKS.on:  # what is about to be compared may be wrong, and must not outlive that
+            kept.keep(made)
+        return made
 
     def plain(self, target: MachineDescription) -> Plan:
         """The plan that takes every node by itself."""
@@ -148,7 +165,7 @@ class Compiled:
                 plans = self._ready.setdefault(machine, {})
                 found = plans.get(key)
                 if found is None:
-                    found = plans[key] = ready_plan(self.plan(target), machine, donated)
+                    found = plans[key] = ready_plan(self.plan(target, machine.store), machine, donated)
         return found
 
     def quick(self, machine: Machine) -> Any:

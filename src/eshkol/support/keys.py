@@ -1,13 +1,16 @@
 """What entries of the program cache are found by, and why one is not there.
 
 Comes in: the named parts that something is made from. Goes out: their key; and, for ESHKOL_EXPLAIN, a few words on what
-is different from the last time that something was built under the same label.
+is different from the last time that something was built under the same label. `files_key` names sources, which are part
+of keys.
 """
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from blake3 import blake3
 
@@ -78,3 +81,13 @@ class History:
 
 def _digests(parts: Mapping[str, Part]) -> dict[str, bytes]:
     return {name: blake3(b"".join(encoded(value))).digest() for name, value in parts.items()}
+
+
+def files_key(folders: Iterable[Path], suffixes: tuple[str, ...]) -> str:
+    """What names the files of some folders: their paths, sizes and times."""
+    found = []
+    for folder in folders:
+        with os.scandir(folder) as files:
+            found += [(file, file.stat()) for file in files if file.name.endswith(suffixes)]
+    rows = sorted(f"{file.path} {info.st_size} {info.st_mtime_ns}" for file, info in found)
+    return blake3("\n".join(rows).encode("utf-8", "surrogatepass")).hexdigest()

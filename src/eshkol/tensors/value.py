@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -253,7 +254,7 @@ class Tensor(front.TensorBase, Neighbours, Operators, autograd.Differentiable):
 
     def __iter__(self) -> Iterator[Tensor]:
         windows.refuse_unpacking(self)
-        return map(self.__getitem__, range(len(self)))
+        return map(front.row_of_tensor, repeat(self), range(self.__len__()))
 
     def __contains__(self, value: Any) -> bool:
         found = self == value
@@ -590,8 +591,8 @@ def operated(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
 
 for _name, _given in {
     "tensor": Tensor, "wrapped": wrapped, "operate_at": _operators, "compute_now": compute_now, "note": windows.note,
-    "look_through": windows.look_through, "reshape_op": TABLE["reshape"],
-    "permute_op": TABLE["permute"],
+    "look_through": windows.look_through,
+    **{f"{name}_op": TABLE[name] for name in ("reshape", "permute", "max", "min", "argmax", "argmin")},
 }.items():  # fmt: skip
     front.give(_name, _given)
 

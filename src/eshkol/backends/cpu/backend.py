@@ -39,15 +39,15 @@ from eshkol.backends.base import (
     check_size,
 )
 from eshkol.backends.cpu import fourier, linear, macros, order, simd, translations
-from eshkol.backends.cpu.collective import ALIGNMENT, Collective, loaded_macro
+from eshkol.backends.cpu.collective import ALIGNMENT, Collective, kept_macro, loaded_macro, loaded_phases, macro_key
 from eshkol.backends.cpu.kernels.called import is_called
 from eshkol.backends.cpu.kernels.loops import ENDED
-from eshkol.backends.cpu.kernels.macro import Macro, module_text
+from eshkol.backends.cpu.kernels.macro import Macro, module_text, phase_modules
 from eshkol.backends.cpu.kernels.translate import KernelModule, translate
-from eshkol.backends.cpu.launch import Compiled, Lanes, Placed, Prepared, Slot
+from eshkol.backends.cpu.launch import Compiled, Lanes, Placed, Prepared, Slot, special_of
 from eshkol.backends.cpu.sequence import CpuSequence, SequenceWriter
 from eshkol.backends.cpu.sized import SizedSequence
-from eshkol.backends.cpu.tune import Rehearsal, Tuner
+from eshkol.backends.cpu.tune import Mode, Rehearsal, Tuner, mode
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.layout import Layout
 from eshkol.backends.lanes.scalars import LOWERINGS
@@ -124,6 +124,10 @@ class CpuBackend(HostPoolBackend):
     @property
     def description(self) -> MachineDescription:
         return DESCRIPTION
+
+    @property
+    def store(self) -> ProgramCache | None:
+        return self.cache
 
     # --- buffers ----------------------------------------------------------------------------------
 
@@ -216,11 +220,29 @@ class CpuBackend(HostPoolBackend):
         if found is not None:
             self._compiled.move_to_end(program.digest)
             return found
-        module = None if self.expanded else translations.kept(self.cache, program, self.target)
-        if module is None:
+        kept = None if self.expanded else translations.kept(self.cache, program, self.target)
+        if kept is None:
+            together = self._kept_together(program)
+            if together is None:
+                return None
+            return self._remember(program, Compiled(lambda: program, Layout.of(program), None, together, frozenset()))
+        module, expanded = kept.module, lambda: self._expanded(program)[0]
+        return self._remember(
+            program, Compiled(expanded, module.layout, self._loaded(program, module), {}, kept.special)
+        )
+
+    def _kept_together(self, program: Program) -> dict[int, Collective] | None:
+        """The instructions of a program that the host runs, where these are all of it and were compiled before."""
+        if self.expanded or mode() is Mode.MEASURE:
             return None
-        expanded = lambda: self._expanded(program)[0]
-        return self._remember(program, Compiled(expanded, module.layout, self._loaded(program, module), {}))
+        kept = translations.kept_together(self.cache, program, self.target, for_kernels(), self.tuner.generation())
+        found: dict[int, Collective] = {}
+        for index, (macro, keys) in ({} if kept is None else kept).items():
+            loaded = [self.load_kept(key) for key in keys]
+            if None in loaded:  # evicted
+                return None
+            found[index] = Collective(program, index, macro, [x for x in loaded if x is not None])
+        return found or None
 
     def _remember(self, program: Program, compiled: Compiled) -> Compiled:
         self._compiled[program.digest] = compiled
@@ -231,15 +253,27 @@ class CpuBackend(HostPoolBackend):
     def _compile(self, program: Program) -> Compiled:
         base, found_macros = self._expanded(program)
         together = {
-            index: Collective(base, index, macro, self.load_macro)
+            index: Collective(base, index, macro, loaded_phases(macro, self.load_macro))
             for index, macro in found_macros.items() if is_collective(base.instructions[index])
         }  # fmt: skip
         if _only_together(base, together):
-            return Compiled(lambda: base, Layout.of(base), None, together)
-        module = translate(base, self.target, found_macros)
+            if base is program and not self.expanded and mode() is not Mode.MEASURE:
+                self._keep_together(program, {k: part.macro for k, part in together.items()})
+            return Compiled(lambda: base, Layout.of(base), None, together, frozenset())
+        module, special = translate(base, self.target, found_macros), special_of(base)
         if not found_macros and not self.expanded:
-            translations.keep(self.cache, program, self.target, module)
-        return Compiled(lambda: base, module.layout, self._loaded(program, module), together)
+            translations.keep(self.cache, program, self.target, module, special)
+        return Compiled(lambda: base, module.layout, self._loaded(program, module), together, special)
+
+    def _keep_together(self, program: Program, macros: Mapping[int, Macro]) -> None:
+        validate(program)  # so that what is found is known to be legal: buffers are in any launch what they are
+        pipeline = for_kernels()
+        kept = {}
+        for index, macro in macros.items():
+            phases = zip(macro.phases, phase_modules(macro), strict=True)
+            keys = [macro_key(p.function, text, self.target, pipeline) for p, text in phases]
+            kept[index] = translations.KeptMacro(macro, keys)
+        translations.keep_together(self.cache, program, self.target, pipeline, self.tuner.generation(), kept)
 
     def _loaded(self, program: Program, module: KernelModule) -> Lanes:
         loaded = self.load_lanes(program.name, module.text)
@@ -258,6 +292,11 @@ class CpuBackend(HostPoolBackend):
         """A module with one function of a macro, ready to be called."""
         self._check_level()
         return loaded_macro(name, text, self.cache, self.target, for_kernels())
+
+    def load_kept(self, key: str) -> HasAddresses | None:
+        """Such a module by the key of its object, ready to be called; None where the object is not there."""
+        self._check_level()
+        return kept_macro(key, self.cache, self.target)
 
     def _check_level(self) -> None:
         if self.level not in simd.levels():
@@ -335,8 +374,8 @@ class CpuBackend(HostPoolBackend):
         if found is not None:
             return found
         compiled = self._compiled_before(program)
-        if compiled is None or compiled.lanes is None or not compiled.lanes.module.one_loop:
-            validate(program, launch)  # what is one loop and was compiled is legal in any launch
+        if compiled is None or (compiled.lanes is not None and not compiled.lanes.module.one_loop):
+            validate(program, launch)  # what is one loop, or the host's alone, and was compiled is legal in any launch
         if launch.shared_memory > SHARED_LIMIT:
             raise AllocationFailed(f"{launch.shared_memory} bytes of shared memory are over {SHARED_LIMIT} per block")
         found = Prepared.of(program, launch, compiled or self.compiled(program), self.class_memory)

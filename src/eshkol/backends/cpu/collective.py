@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
@@ -24,6 +24,7 @@ from eshkol.llvm.loading import HasAddresses, LoadedObject
 from eshkol.llvm.passes import Pipeline
 from eshkol.llvm.targets import Target
 from eshkol.runtime.scheduler import Phase, PreparedCall
+from eshkol.support.keys import cache_key
 from eshkol.support.store import ProgramCache
 
 ALIGNMENT = 64
@@ -80,27 +81,52 @@ class Held:
         self.run = self.call.run
 
 
-_objects: WeakValueDictionary[tuple[str, Target, Pipeline], LoadedObject] = WeakValueDictionary()
+_objects: WeakValueDictionary[str, LoadedObject] = WeakValueDictionary()  # by the keys of their objects
 
 
 def macro_object(name: str, text: str, cache: ProgramCache, target: Target, pipeline: Pipeline) -> bytes:
     """The object of a module with one function of a macro."""
-    return objects.cached_object(cache, {"backend": "cpu", "macro": name}, text, target, name, pipeline)
+    return objects.cached_object(cache, _parts(name), text, target, name, pipeline)
+
+
+def macro_key(name: str, text: str, target: Target, pipeline: Pipeline) -> str:
+    """The key of that object."""
+    return cache_key(objects.key_parts(_parts(name), text, target, pipeline))
+
+
+def _parts(name: str) -> dict[str, str]:
+    return {"backend": "cpu", "macro": name}
 
 
 def loaded_macro(name: str, text: str, cache: ProgramCache, target: Target, pipeline: Pipeline) -> LoadedObject:
     """A module in memory; those in use are found again, so that instructions of many sizes load it once."""
-    found = _objects.get((text, target, pipeline))
+    key = macro_key(name, text, target, pipeline)
+    found = _objects.get(key)
     if found is None:
         code = macro_object(name, text, cache, target, pipeline)
-        found = _objects[text, target, pipeline] = LoadedObject(code, target)
+        found = _objects[key] = LoadedObject(code, target)
     return found
 
 
-class Collective:
-    """One instruction of a program, compiled and ready to be run by the host; `load` is given names and modules."""
+def kept_macro(key: str, cache: ProgramCache, target: Target) -> LoadedObject | None:
+    """A module in memory by the key of its object; None where that is no longer kept."""
+    found = _objects.get(key)
+    if found is None:
+        code = cache.get(key)
+        if code is not None:
+            found = _objects[key] = LoadedObject(code, target)
+    return found
 
-    def __init__(self, program: Program, index: int, macro: Macro, load: Callable[[str, str], HasAddresses]) -> None:
+
+def loaded_phases(macro: Macro, load: Callable[[str, str], HasAddresses]) -> list[HasAddresses]:
+    """The modules of a macro's phases, in memory; `load` is given names and texts."""
+    return [load(p.function, text) for p, text in zip(macro.phases, phase_modules(macro), strict=True)]
+
+
+class Collective:
+    """One instruction of a program, compiled and ready to be run by the host: the modules of its phases are loaded."""
+
+    def __init__(self, program: Program, index: int, macro: Macro, loaded: Sequence[HasAddresses]) -> None:
         self.program, self.index, self.macro = program, index, macro
         self.instruction, layout = program.instructions[index], Layout.of(program)
         self.operands = [_operand(self.instruction, f, a, layout) for f, a in memory_operands(self.instruction)]
@@ -114,8 +140,7 @@ class Collective:
             for a, out in enumerate(self.operands) for b, other in enumerate(self.operands)
             if a != b and out.field.kind is not Kind.READ and out.size and other.size
         ]  # fmt: skip
-        modules = phase_modules(macro)
-        self._loaded = [load(p.function, text) for p, text in zip(macro.phases, modules, strict=True)]
+        self._loaded = loaded
         self.phase_words = [
             (loaded.address(p.function), p.tasks, p.grain) for loaded, p in zip(self._loaded, macro.phases, strict=True)
         ]

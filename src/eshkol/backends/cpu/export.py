@@ -90,6 +90,10 @@ class Exporter(CpuBackend):
     def load_macro(self, name: str, text: str) -> HasAddresses:
         return _Linked(self, macro_object(name, text, self.cache, self.target, for_kernels()))
 
+    def load_kept(self, key: str) -> HasAddresses | None:
+        code = self.cache.get(key)
+        return None if code is None else _Linked(self, code)
+
 
 class _Export(SequenceWriter):
     """A sequence whose calls name functions by their numbers."""

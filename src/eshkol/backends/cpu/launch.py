@@ -26,6 +26,7 @@ from eshkol.runtime.scheduler import Phase, PreparedCall, expected_workers
 
 POOL_MAKERS = frozenset({"PoolAlloc", "PoolFree"})
 PHASES = frozenset({"PhaseRead", "PhaseWrite"})
+SPECIAL = POOL_MAKERS | PHASES
 STEPS_PER_TASK = 1 << 17  # fewer instructions are not worth waking another core for
 _PACKERS = {
     Type.F32: struct.Struct("<f").pack_into, Type.F64: struct.Struct("<d").pack_into,
@@ -61,6 +62,7 @@ class Compiled:
     layout: Layout
     lanes: Lanes | None  # None where lanes have nothing to do but what all do together
     together: Mapping[int, Collective]  # instructions that the host runs, in program order
+    special: frozenset[str]  # instructions of SPECIAL in it
 
     @cached_property
     def program(self) -> Program:
@@ -70,6 +72,11 @@ class Compiled:
     def fault(self, code: int) -> EshkolError:
         """What the code that lanes have left in a record means."""
         return self.layout.error(self.program, code)
+
+
+def special_of(program: Program) -> frozenset[str]:
+    """The instructions of a program that launches prepare for."""
+    return SPECIAL.intersection(i.op.name for i in program.instructions)
 
 
 def grain_of(blocks: int, worth: int) -> int:
@@ -147,14 +154,14 @@ class Prepared:
         grains = [grain_of(blocks, max(1, STEPS_PER_TASK // (launch.block_size * n))) for n in steps]
         if lanes is not None and lanes.module.serial:
             grains = [blocks] * len(grains)
-        names = [i.op.name for i in (compiled.program if layout.barriers else program).instructions]
         for barrier, index in enumerate(layout.barriers, 1):
-            grains[barrier] *= -1 if index in compiled.together or names[index] in POOL_MAKERS else 1
+            of_host = index in compiled.together or compiled.program.instructions[index].op.name in POOL_MAKERS
+            grains[barrier] *= -1 if of_host else 1
         only = next(iter(compiled.together.values())) if lanes is None and len(compiled.together) == 1 else None
         return cls(
             program, launch, compiled, only, quick, blocks, (ctypes.c_int64 * len(grains))(*grains), bytes(template),
-            any(p.kind is ParamKind.SCALAR for p in params), not PHASES.isdisjoint(names),
-            not POOL_MAKERS.isdisjoint(names),
+            any(p.kind is ParamKind.SCALAR for p in params), not PHASES.isdisjoint(compiled.special),
+            not POOL_MAKERS.isdisjoint(compiled.special),
         )  # fmt: skip
 
     def new_slot(self) -> Slot:

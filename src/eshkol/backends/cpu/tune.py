@@ -13,6 +13,7 @@ means; what is computed differs by the order of sums alone.
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import sys
 import threading
@@ -28,7 +29,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from eshkol.atlas.program import Program
-from eshkol.backends.cpu.collective import ALIGNMENT, Collective, Operand, loaded_macro
+from eshkol.backends.cpu.collective import ALIGNMENT, Collective, Operand, loaded_macro, loaded_phases
 from eshkol.backends.cpu.kernels.macro import FIRST_OPERAND, Macro
 from eshkol.llvm.passes import KERNEL
 from eshkol.llvm.targets import Target
@@ -143,6 +144,7 @@ class Tuner:
     def __init__(self, cache: ProgramCache, target: Target) -> None:
         self._cache, self._target = cache, target
         self._known: dict[Question, Candidate | None] = {}  # None: the cache had nothing
+        self._generation: str | None = None  # as the cache had it
         self._lock = threading.RLock()  # one measures at a time
 
     def lowered(self, lower: Lower, rehearse: Callable[[], Rehearsal | None]) -> Macro | None:
@@ -158,6 +160,17 @@ class Tuner:
                         self._known[unanswered[0]] = self._measured(unanswered[0], lower, rehearsal)
                 macro, unanswered = under(lower, self._kept)
         return macro
+
+    def generation(self) -> str:
+        """What is different when something was measured since: code that was chosen before is chosen anew then."""
+        if self._generation is None:
+            found = self._cache.get(self._generation_key)
+            self._generation = "" if found is None else found.hex()
+        return f"{mode().name} {self._generation}"
+
+    @property
+    def _generation_key(self) -> str:
+        return cache_key({"tuned": "generation", "machine": self._machine, "threads": str(expected_workers())})
 
     def _trial(self, tried: Question, candidate: Candidate, question: Question) -> Candidate | None:
         return candidate if question == tried else self._kept(question)
@@ -195,6 +208,8 @@ class Tuner:
         shown = [f"{tuple(c)} {t * 1e6:.1f} µs" for c, t in zip(candidates, times, strict=False)]
         _explain(f"{question}: {tuple(candidates[best])} of {', '.join(shown)}")
         self._cache.put(self._key(question), encoded(question, candidates[best]))
+        self._cache.put(self._generation_key, os.urandom(16))
+        self._generation = None
         return candidates[best]
 
 
@@ -238,7 +253,7 @@ class Rehearsal:
 
     def _part(self, macro: Macro) -> Collective:
         load = lambda name, text: loaded_macro(name, text, self._cache, self._target, KERNEL)
-        return Collective(self._program, self._index, macro, load)
+        return Collective(self._program, self._index, macro, loaded_phases(macro, load))
 
     def ready(self, macro: Macro) -> Callable[[], None]:
         """A call that carries it out once, as a macro."""

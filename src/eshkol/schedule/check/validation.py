@@ -74,6 +74,8 @@ def run(
         CHECKS.counts.left_out += 1
         compiled.validated.add(way)
         return compiled.run(at_hand, machine, checked=checked, donated=donated)
+    if not checked:
+        compiled.plan(machine.description, machine.store)  # as it is when nothing is checked: found, where it is kept
     try:
         final, tasks = _passes(compiled, trials, checked, machine.description)
         _kernels(final, params, tasks, trials[0], machine)

@@ -90,7 +90,6 @@ class Loop:
     reverse: bool
     carries: tuple[tuple[int, int], ...]  # place, and that of its next value
     views: tuple[tuple[int, int], ...]  # place that is an element, and the place that it is an element of
-    node: Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,6 @@ class While:
     truth: int
     body: tuple[Step, ...]
     carries: tuple[tuple[int, int], ...]
-    node: Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +109,6 @@ class Branch:
     truth: int
     then: tuple[Step, ...]
     otherwise: tuple[Step, ...]
-    node: Node
 
 
 Step = Launch | Together | OnHost | Copy | Loop | While | Branch
@@ -338,7 +335,7 @@ class _Builder:
             views.append((element, out))
             stacked.append((_root(r), element))
         body, carries = self._round(a.body.results[: a.carries], carried, stacked, inputs)
-        before.append(Loop(tuple(body), a.length, a.reverse, carries, tuple(views), node))
+        before.append(Loop(tuple(body), a.length, a.reverse, carries, tuple(views)))
         return [*before, *(Copy(out, place) for out, place in zip(outs, carried, strict=False))]
 
     def _carried(self, node: Node, body: Any, at: _Where) -> tuple[list[Step], list[int], dict[Node, int]]:
@@ -380,7 +377,7 @@ class _Builder:
         truth = where[_root(result)]
         inputs.update(zip(a.body.params[a.carries :], (at[x] for x in used), strict=True))
         body, carries = self._round(a.body.results, carried, (), inputs)
-        before.append(While(tuple(test), truth, tuple(body), carries, node))
+        before.append(While(tuple(test), truth, tuple(body), carries))
         return [*before, *(Copy(out, place) for out, place in zip(outs, carried, strict=True))]
 
     def _branch(self, node: Node, at: _Where) -> list[Step]:
@@ -395,7 +392,7 @@ class _Builder:
                 _aim(root, out, inputs, targets, late)
             body, where = self.body(roots, inputs, targets)
             sides.append((*body, *(Copy(out, where[root]) for out, root in late)))
-        return [Branch(at[node.inputs[0]], sides[0], sides[1], node)]
+        return [Branch(at[node.inputs[0]], sides[0], sides[1])]
 
 
 def _aim(

@@ -30,6 +30,7 @@ from eshkol.runtime import front
 from eshkol.schedule.kernels.scalars import STORED
 from eshkol.schedule.run.memory import LARGE, Array, empty
 from eshkol.support.references import ALONE
+from eshkol.support.store import ProgramCache
 
 SPARES = 8  # small arrays kept of one size
 SPARE_SIZES = 64
@@ -53,6 +54,11 @@ class Machine(Protocol):
 
     @property
     def description(self) -> MachineDescription: ...
+
+    @property
+    def store(self) -> ProgramCache | None:
+        """Where finished plans are kept, if they are."""
+        ...
 
     @property
     def shares_host_memory(self) -> bool:

@@ -83,7 +83,7 @@ int eshkol_front_open(void *const *functions, Object *module, Object *none, Obje
     if (add_to(module, "COUNTED", python.PyLong_FromLongLong(COUNTED))) return -1;
     bool open = add_methods(module, methods) == 0 && open_nodes(module) && open_operators(module);
     open = open && open_structure(module) && open_plans(module);
-    open = open && open_templates(module) && open_reading(module) && open_updating(module);
+    open = open && open_templates(module) && open_reading(module) && open_small(module) && open_updating(module);
     return open && open_blocks(module) && open_residents(module) && open_device_plans(module) && open_calls(module)
                ? 0
                : -1;

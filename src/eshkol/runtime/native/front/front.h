@@ -69,7 +69,8 @@ typedef struct { /* a value in such memory, under a shape */
     X(learn) X(examined) X(refused) X(floats) X(compute_now) X(note) X(look_through) X(lacking) X(attribute_error)    \
     X(false_) X(heads) X(bfloat16) X(as_array) X(scopes_at_work) X(checks) X(looks_for_nan) X(lock) X(unlock)     \
     X(machines) X(kept) X(compute) X(exclusive) X(reshape_op) X(permute_op) X(transpose) X(no_names)          \
-    X(bool_dtype) X(long_dtype) X(stored) X(resident) X(is_finalizing) X(let_go)
+    X(bool_dtype) X(long_dtype) X(stored) X(resident) X(is_finalizing) X(let_go) X(float_dtype) X(double_dtype)  \
+    X(empty) X(simple_tuples) X(max_op) X(min_op) X(argmax_op) X(argmin_op)
 
 typedef struct {
 #define X(name) Object *name;
@@ -82,7 +83,7 @@ typedef struct {
     X(front) X(shape) X(dtype) X(differentiable) X(is_integer) X(bits) X(co_filename) X(f_lasti) X(f_back)     \
     X(device) X(loose) X(address) X(quick) X(nbytes) X(move_to_end) X(array) X(start) X(stop) X(step) X(view)  \
     X(item) X(copy) X(stack) X(crosses) X(on) X(scope) X(__array_struct__) X(__array_interface__)               \
-    X(give) X(description)
+    X(give) X(description) X(numpy)
 
 typedef struct {
 #define X(name) Object *name;
@@ -103,6 +104,7 @@ extern _Thread_local AtWork at_work;
 enum {
     LONGEST = 1024,    /* operations one after another that wait to be computed; Python has it from here */
     COUNTED = 1 << 16, /* bytes from which on memory is counted, and worth being taken; likewise */
+    MOST_COPIED = 1 << 14, /* bytes that are sooner copied than anything else */
 };
 
 static inline bool is_node(Object *object) { return object->type == helper.node; }
@@ -125,6 +127,8 @@ bool look_through(Object *made, Object *source);            /* note what others 
 Object *new_leaf(Object *data, Object *dtype, Object *site, Object *device); /* new reference; the rest is borrowed */
 int compute_kept(Object *results, Object *kept, Object *machine); /* 1 done, 0 nothing has happened, -1 an error */
 Object *seen_as(Node *node, const Known *known);            /* a leaf, where it is small and at hand; NULL: it is not */
+Object *extreme_of(Node *node, const Known *known);         /* the same of a greatest or least element */
+bool is_transforming(void);                                 /* a transformation is at work */
 /* The result of a call that was learnt, new reference; NULL: the general way, unless there is an error. */
 Object *known_call(Object *op, Object *args, Object *named, Object *site);
 Object *site_now(void);                                     /* new reference; None where there is no line */
@@ -146,6 +150,7 @@ bool open_structure(Object *module);
 bool open_plans(Object *module);
 bool open_templates(Object *module);
 bool open_reading(Object *module);
+bool open_small(Object *module);
 bool open_updating(Object *module);
 bool open_blocks(Object *module);
 bool open_residents(Object *module);

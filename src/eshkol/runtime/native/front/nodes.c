@@ -423,7 +423,10 @@ static long long leaves_made;
 /* The attributes of a leaf, by which it is told from others: (number, shape, dtype). */
 static Object *leaf_attributes(Object *shape, Object *dtype)
 {
-    Object *number = python.PyLong_FromLongLong(leaves_made++), *parts = number ? python.PyTuple_New(3) : NULL;
+    /* Where a tuple is its elements and nothing else, what tuple.__new__ does is done here. */
+    const bool simple = helper.simple_tuples == helper.true_;
+    Object *number = python.PyLong_FromLongLong(leaves_made++), *parts = NULL;
+    if (number) parts = simple ? python.PyType_GenericAlloc(helper.leaf, 3) : python.PyTuple_New(3);
     if (!parts) {
         dropped(number);
         return NULL;
@@ -431,6 +434,7 @@ static Object *leaf_attributes(Object *shape, Object *dtype)
     python.PyTuple_SetItem(parts, 0, number);
     python.PyTuple_SetItem(parts, 1, held(shape));
     python.PyTuple_SetItem(parts, 2, held(dtype));
+    if (simple) return parts;
     Object *made = python.PyObject_CallFunctionObjArgs(helper.new_tuple, helper.leaf, parts, NULL);
     dropped(parts);
     return made;

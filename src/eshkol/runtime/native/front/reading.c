@@ -4,8 +4,7 @@
  * there which was kept; anything else is left to Python. */
 #include "front.h"
 
-/* SMALL: bytes that are sooner copied than anything else */
-enum { ARRAY_FLAGS = 64, CONTIGUOUS = 0x1, WRITEABLE = 0x400, SMALL = 1 << 14 };
+enum { ARRAY_FLAGS = 64, CONTIGUOUS = 0x1, WRITEABLE = 0x400 };
 
 static Object *bare_node(Object *tensor)
 {
@@ -141,7 +140,7 @@ static bool is_simple(Object *index)
 static bool is_small(Object *array)
 {
     Object *bytes = python.PyObject_GetAttr(array, name_of.nbytes);
-    bool small = bytes && python.PyLong_AsLongLong(bytes) <= SMALL;
+    bool small = bytes && python.PyLong_AsLongLong(bytes) <= MOST_COPIED;
     dropped(bytes);
     return small;
 }
@@ -153,7 +152,7 @@ static Object *leaf_like(Node *node, Object *array)
     return new_leaf(array, node->dtype, at_work.site ? at_work.site : helper.none, device);
 }
 
-static bool is_at_work(void)
+bool is_transforming(void)
 {
     Object *stack = python.PyObject_GetAttr(helper.scopes_at_work, name_of.stack);
     bool any = !stack || python.PyList_Size(stack) != 0;
@@ -191,7 +190,7 @@ Object *seen_as(Node *node, const Known *known)
     bool reshapes = known->op == helper.reshape_op;
     if (!reshapes && known->op != helper.permute_op) return NULL;
     if (data->type != helper.array || node->scopes != helper.no_scopes || helper.heads != helper.true_) return NULL;
-    if (!(*(int *)((char *)data + ARRAY_FLAGS) & CONTIGUOUS) || !is_small(data) || is_at_work()) return NULL;
+    if (!(*(int *)((char *)data + ARRAY_FLAGS) & CONTIGUOUS) || !is_small(data) || is_transforming()) return NULL;
     held(data);
     Object *how = reshapes ? known->shape : python.PyTuple_GetItem(known->attrs, 0), *leaf = NULL;
     Object *way = reshapes ? helper.reshape : helper.transpose;
@@ -233,7 +232,7 @@ static Object *part(Object *self, Object *const *given, Size count)
     else
         simple = simple && (chosen || is_simple(index));
     Object *made = NULL;
-    if (simple && !is_at_work()) {
+    if (simple && !is_transforming()) {
         held(&node->head);
         Object *data = held(node->data), *copy = chosen ? chosen_of(data, index) : part_of(data, index);
         Object *leaf = copy ? leaf_like(node, copy) : NULL;

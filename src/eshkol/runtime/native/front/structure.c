@@ -10,30 +10,10 @@
  * of schedule/cache.py), and no code of Python's runs between a walk and the end of its use, but for the helpers below,
  * which walk by themselves. */
 #include "front.h"
+#include "words.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct {
-    uint64_t *words;
-    Size count, room;
-    bool failed;
-} Words;
-
-static void add(Words *words, uint64_t word)
-{
-    if (words->count == words->room) {
-        Size room = words->room ? 2 * words->room : 256;
-        uint64_t *grown = realloc(words->words, (size_t)room * sizeof *grown);
-        if (!grown) {
-            words->failed = true;
-            return;
-        }
-        words->words = grown;
-        words->room = room;
-    }
-    words->words[words->count++] = word;
-}
 
 #define DONE ((uint64_t)1) /* in the stack: the inputs of this node have been looked at */
 
@@ -114,7 +94,7 @@ static bool walked(Walk *walk, Object *results, Size count)
         }
     }
     bool failed = stack.failed || walk->order.failed || walk->leaves.failed;
-    free(stack.words);
+    clear(&stack);
     if (rounds != round) walk->unfit = true; /* a helper, or what ended while it ran, has walked as well */
     if (failed) python.PyErr_NoMemory();
     if (refused) dropped(python.PyObject_CallFunctionObjArgs(refused, NULL));
@@ -217,7 +197,7 @@ static void forget(Description *found)
 {
     Words *all[] = {&found->key, &found->constants, &found->wanted, &found->nodes};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-        free(all[k]->words);
+        clear(all[k]);
 }
 
 /* False with an error. */
@@ -283,8 +263,8 @@ static void unmark(Object *results, Size count, Walk *walk)
 {
     for (Size k = 0; k < count; k++) /* also where a walk was refused */
         ((Node *)python.PyList_GetItem(results, k))->wanted = false;
-    free(walk->order.words);
-    free(walk->leaves.words);
+    clear(&walk->order);
+    clear(&walk->leaves);
 }
 
 static Object *walk_and_describe(Walk *walk, Object *results, bool own_memory, Object *marks)
@@ -436,14 +416,18 @@ static Object *quick_of(Object *kept, Object *machine)
     return quick;
 }
 
-/* Note a graph; takes its words and the attributes, in which nothing is left of them. */
-static void note_recent(uint64_t hash, Words *words, Object *attrs, Object *key, Object *kept)
+/* Note a graph; takes the attributes. */
+static void note_recent(uint64_t hash, const Words *words, Object *attrs, Object *key, Object *kept)
 {
-    Recent made = {hash, words->words, words->count, attrs, held(key), held(kept), 0}, *place = &recent[hash % RECENT];
+    uint64_t *own = malloc((size_t)words->count * sizeof *own);
+    if (!own) {
+        dropped(attrs);
+        return;
+    }
+    memcpy(own, words->words, (size_t)words->count * sizeof *own);
+    Recent made = {hash, own, words->count, attrs, held(key), held(kept), 0}, *place = &recent[hash % RECENT];
     Recent before = *place;
     *place = made;
-    words->words = NULL;
-    words->count = words->room = 0;
     free(before.words);
     dropped(before.attrs); /* last, as that may run other code */
     dropped(before.key);
@@ -507,8 +491,8 @@ int compute_kept(Object *results, Object *known, Object *machine)
         dropped(moved);
     }
     int done = values != NULL;
-    free(walk.order.words);
-    free(walk.leaves.words);
+    clear(&walk.order);
+    clear(&walk.leaves);
     forget(&found);
     Object *all[] = {key, attrs, kept, quick, arrays, values, nodes};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
@@ -567,8 +551,8 @@ static Object *marks_of(Object *self, Object *const *given, Size count)
             add(&stack, (uint64_t)(uintptr_t)python.PyTuple_GetItem(node->inputs, k));
     }
     Object *made = stack.failed || found.failed ? python.PyErr_NoMemory() : as_list(&found);
-    free(stack.words);
-    free(found.words);
+    clear(&stack);
+    clear(&found);
     return made;
 }
 

@@ -361,7 +361,9 @@ static Object *wrapped(const Template *template, Object *const *values)
 static Object *carried_out(Template *template, Call *call)
 {
     if (template->step_count == 1 && call->input_count == 1) {
-        Object *leaf = seen_as(call->inputs[0], &template->steps[0].known);
+        const Known *known = &template->steps[0].known;
+        Object *leaf = seen_as(call->inputs[0], known);
+        if (!leaf && !python.PyErr_Occurred()) leaf = extreme_of(call->inputs[0], known);
         if (leaf || python.PyErr_Occurred()) return leaf ? bare_handle(leaf) : NULL;
     }
     Object *values[MOST_INPUTS + MOST_STEPS];
