@@ -127,7 +127,8 @@ class _Writer:
     """The kernel under construction."""
 
     def __init__(self, node: Node, target: MachineDescription) -> None:
-        self.node, self.a = node, node.attrs
+        self.node = node
+        self.a: BlockFourier = node.attrs
         a, dtype = self.a, node.dtype
         fits = max(1, longest(dtype, target) // a.length)
         wanted = max(ELEMENTS // a.length, SIDE_BY_SIDE if a.after * a.beside > 1 else 1)
@@ -277,7 +278,7 @@ def transformed(e: Emitter, x: Sequence[Scalar]) -> list[Scalar]:
     return _of_odd(e, x)
 
 
-def _by_eighths(e: Emitter, x: Any, eighths: int) -> Scalar:
+def _by_eighths(e: Emitter, x: Any, eighths: int) -> Any:
     """A number turned by so many eighths of a turn, at most three, clockwise."""
     if eighths == 0:
         return x
@@ -301,7 +302,8 @@ def _of_odd(e: Emitter, x: Sequence[Any]) -> list[Scalar]:
     near: list[Scalar] = []
     far: list[Scalar] = []
     for k in range(1, n // 2 + 1):
-        whole, turned = x[0], None
+        whole: Any = x[0]
+        turned: Any = None
         for t, (one, other) in enumerate(zip(sums, differences, strict=True), 1):
             w = complex(unit(t * k, n))
             whole = whole + Pair(e, one.re * w.real, one.im * w.real)

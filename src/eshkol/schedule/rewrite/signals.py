@@ -34,7 +34,7 @@ CHIRPS_KEPT = 8
 LONGEST = 1 << 30  # whose turns are counted in registers of indices
 
 
-def block_transformed(x: Node, axis: int, inverse: bool, dtype: DType, target: MachineDescription) -> Node:
+def block_transformed(x: Node, axis: int, inverse: bool, dtype: DType, target: MachineDescription) -> Any:
     """The transforms of real or complex numbers along an axis, in a complex dtype, without any factor."""
     n, after = x.shape[axis], count(x.shape[axis + 1 :])
     if radices(n) is None:
