@@ -36,7 +36,8 @@ TABLES_KEPT = 32
 GREATEST_RADIX = 13
 GAP = 8  # elements in shared memory after which one is left out
 ELEMENTS, SIDE_BY_SIDE = 2048, 4  # of a block, about; and its signals where those lie next to each other
-LEAST_LANES, MOST_LANES, EACH = 32, 512, 8  # lanes of a block, which has so many elements for each
+LEAST_LANES, MOST_LANES, EACH = 32, 256, 8  # lanes of a block, which has so many elements for each, or a few more
+LONGEST = 4096  # of which a lane has no more at a time than its registers hold
 
 
 class BlockFourier(NamedTuple):
@@ -78,7 +79,7 @@ def radices(n: int) -> tuple[int, ...] | None:
 
 def longest(dtype: DType, target: MachineDescription) -> int:
     """How many complex elements a block has room for."""
-    return target.shared_memory * GAP // ((GAP + 1) * dtype.size) - 2 * GAP
+    return min(LONGEST, target.shared_memory * GAP // ((GAP + 1) * dtype.size) - 2 * GAP)
 
 
 def _root(whole: int) -> int:
