@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import eshkol as ek
 from eshkol.atlas.machines import BLOCKS
 from eshkol.ops import dtypes
-from eshkol.schedule.kernels.block_fourier import GREATEST_RADIX, longest, radices
+from eshkol.schedule.kernels.block_fourier import GREATEST_RADIX, LONGEST, longest, radices
 from eshkol.schedule.rewrite import signals
 
 RNG = np.random.default_rng(11)
 SHORT = [*range(1, 71)]
-LONG = [97, 128, 360, 1000, 1009, 1024, 4096, 8192]
+FURTHER = [97, 128, 360, 1000, 1009, 1024, 4096, 8192]
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +36,7 @@ def close(found, wanted, ulps=4.0):
     assert off <= ulps * max(1.0, np.log2(max(found.shape, default=1)) / 4), off
 
 
-@pytest.mark.parametrize("n", [*SHORT, *LONG])
+@pytest.mark.parametrize("n", [*SHORT, *FURTHER])
 def test_every_length_is_as_numpy_has_it(n):
     x = drawn(n)
     close(ek.fft.fft(ek.tensor(x)), np.fft.fft(x))
@@ -109,4 +111,6 @@ def test_passes_are_of_small_radices_and_make_the_length():
         if found is not None:
             assert np.prod(found, dtype=int) == n
             assert all(r in (2, 3, 4, 5, 7, 8, 11, 13) for r in found)
-    assert longest(dtypes.complex64, BLOCKS) >= 4096
+    assert longest(dtypes.complex64, BLOCKS) == LONGEST
+    roomy = dataclasses.replace(BLOCKS, shared_memory=227 << 10)
+    assert longest(dtypes.complex64, roomy) == LONGEST, "registers are the limit then"

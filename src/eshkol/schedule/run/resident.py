@@ -68,6 +68,11 @@ class Machine(Protocol):
         ...
 
     @property
+    def copies_at_once(self) -> bool:
+        """Whether values that are moved there are copied now: a stream is used that does so beside others."""
+        ...
+
+    @property
     def has_addresses(self) -> bool:
         """Whether its memory has addresses, and it runs sequences over them."""
         ...
@@ -386,7 +391,12 @@ def on_machine(data: Any, dtype: DType, machine: Machine) -> Resident:
 def moved(data: Any, dtype: DType, machine: Machine) -> Any:
     """A value for another machine: an array where that shares the host's memory."""
     array = on_host(data)
-    return array if machine.shares_host_memory else Resident.of(array, dtype, machine)
+    if machine.shares_host_memory:
+        return array
+    made = Resident.of(array, dtype, machine)
+    if machine.copies_at_once:
+        made.address()
+    return made
 
 
 for _name, _given in {"stored": Stored, "resident": Resident, "let_go": _let_go}.items():
