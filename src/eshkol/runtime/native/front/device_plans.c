@@ -262,8 +262,9 @@ static bool tabled(DevicePlan *plan, Object *fresh, Object *shown, Object *homes
 static Object *plan_type;
 
 /* device_plan(machine, take, give, lock, unlock, bring, failed, launches, owner, dtypes, constants, fresh, arena,
- * homes, shown, inherits, order): `launches` is the address of what `owner` holds; of `fresh`, each is (shape, dtype, type,
- * count, bytes); of `homes` (place, offset), of `shown` (number, shape or None, dtype); `arena` is a size, or None. */
+ * homes, shown, inherits, order): `launches` is the address of what `owner` holds; of `fresh`, each is (shape, dtype,
+ * type, count, bytes); of `homes` (place, offset), of `shown` (number, shape or None, dtype); `arena` is a size, or
+ * None; `order(values, after)` is asked where the device has several queues. */
 static Object *new_plan(Object *self, Object *const *given, Size count)
 {
     (void)self;
