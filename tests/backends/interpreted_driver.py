@@ -33,9 +33,9 @@ MACHINE_CODE = b"\x7fELF"  # what the driver makes of a text begins with this, a
 
 
 @contextmanager
-def installed(monkeypatch: Any) -> Iterator[InterpretedDriver]:
+def installed(monkeypatch: Any, driver: InterpretedDriver | None = None) -> Iterator[Any]:
     """The cuda backend on an interpreted driver, opened anew, as long as it lasts."""
-    made = InterpretedDriver()
+    made = driver or InterpretedDriver()
 
     def translated(program: Program, target: Any, relied_on: Any = None) -> Any:
         module = translate.translate(program, target, relied_on)

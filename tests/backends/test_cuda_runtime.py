@@ -160,10 +160,10 @@ def test_what_the_device_has_not_is_refused_by_name(driver):
         with pytest.raises(BackendUnavailable, match="bytes of shared memory"):
             machine.execute(copied().build(), LaunchConfig.linear(8, 8, 1 << 20), {})
         x = ek.tensor(np.eye(2) * 4.0)
-        with pytest.raises(BackendUnavailable, match=r"eigh.* has no kernel for cuda") as caught:
-            ek.linalg.eigh(x)[0].numpy()
+        with pytest.raises(BackendUnavailable, match=r"eig.* has no kernel for cuda") as caught:
+            ek.linalg.eig(x)[0].numpy()
         assert "cpu" in caught.value.hint
-        assert ek.linalg.eigh(x.to("cpu"))[0].to("cuda").device == "cuda"
+        assert ek.linalg.eig(x.to("cpu"))[0].to("cuda").device == "cuda"
 
 
 def test_more_than_the_device_has(driver):
@@ -502,13 +502,12 @@ def test_complex_numbers_are_computed_there(driver):
         a, b = ek.tensor(x), ek.tensor(y)
         found = [
             a * b - (a / b + 2.5j) * 0.5, (ek.exp(a) * ek.abs(b)).sum(1), a @ b.T, a.prod(0),
-            ek.grad(lambda u: ek.real((ek.exp(u) * b).sum()))(a),
+            ek.grad(lambda u: ek.real((ek.exp(u) * b).sum()))(a), ek.fft.fft(a), ek.fft.ifft(b, dim=0),
         ]  # fmt: skip
         found = [v.numpy() for v in found]
-        with pytest.raises(EshkolError, match="no kernel for cuda"):
-            ek.fft.fft(a).numpy()
     wanted = [
-        x * y - (x / y + 2.5j) * 0.5, (np.exp(x) * np.abs(y)).sum(1), x @ y.T, x.prod(0), np.conj(np.exp(x) * y)
+        x * y - (x / y + 2.5j) * 0.5, (np.exp(x) * np.abs(y)).sum(1), x @ y.T, x.prod(0), np.conj(np.exp(x) * y),
+        np.fft.fft(x), np.fft.ifft(y, axis=0),
     ]  # fmt: skip
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)

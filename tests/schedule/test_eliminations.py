@@ -8,7 +8,7 @@ import pytest
 import eshkol as ek
 from eshkol.errors import TensorError
 from eshkol.ops import TABLE
-from eshkol.schedule.rewrite.eliminations import RULES
+from eshkol.schedule.rewrite.matrices import RULES
 
 RNG = np.random.default_rng(5)
 

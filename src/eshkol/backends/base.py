@@ -10,7 +10,8 @@ from __future__ import annotations
 import itertools
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -118,8 +119,8 @@ class Event:
     def __init__(self) -> None:
         self._seconds: float | None = None
 
-    def record(self) -> None:
-        """Let it be here: after all that was asked for so far."""
+    def record(self, stream: Stream | None = None) -> None:
+        """Let it be here: after all that was asked for so far, of a stream."""
         self._seconds = time.perf_counter()
 
     def done(self) -> bool:
@@ -136,6 +137,32 @@ class Event:
         return later._seconds - self._seconds
 
 
+class Stream:
+    """What a machine does in order, beside other streams; of machines that return when they are done."""
+
+    number = 0  # the one that there always is
+
+    @property
+    def handle(self) -> int:
+        """As the driver knows it."""
+        return 0
+
+    def synchronize(self) -> None:
+        """Wait until all that it was asked for is done."""
+
+    def done(self) -> bool:
+        """Whether it is."""
+        return True
+
+    def wait(self, event: Event) -> None:
+        """Let what it is asked for from now on be done after an event."""
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """What the machine is asked for meanwhile goes to this stream."""
+        yield
+
+
 class Backend(ABC):
     """One kind of machine that runs Atlas programs."""
 
@@ -148,6 +175,11 @@ class Backend(ABC):
 
     def __init__(self) -> None:
         self.number = next(_backend_numbers)
+
+    @property
+    def copies_at_once(self) -> bool:
+        """Whether values that are moved to it are copied now, and not when they are first read there."""
+        return False
 
     @classmethod
     @abstractmethod
@@ -241,6 +273,14 @@ class Backend(ABC):
     def event(self) -> Event:
         """A point in what the machine is asked for, to be recorded: for times as the machine takes them."""
         return Event()
+
+    def stream_numbered(self, number: int | None = None) -> Stream:
+        """A stream by its number, 0 being the one that there always is; without one, the stream that is used now."""
+        return Stream()
+
+    def new_stream(self) -> Stream:
+        """A stream beside the others."""
+        return Stream()
 
     def release(self) -> None:
         """Give back memory that is kept for what comes, where a machine keeps any."""

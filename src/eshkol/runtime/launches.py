@@ -40,7 +40,7 @@ class NativeLaunch:
 
 
 class _Device(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_void_p) for name in (*ASKED, "context", "queue")]
+    _fields_ = [*((name, ctypes.c_void_p) for name in (*ASKED, "context", "queue")), ("queues", ctypes.c_int64)]
 
 
 class _Launch(ctypes.Structure):
@@ -83,10 +83,14 @@ class QueuedDevice:
     def __init__(
         self, functions: Mapping[str, int], context: int, queue: int, graphs: Mapping[str, int] | None = None
     ) -> None:
-        self._device = _Device(*(functions[name] for name in ASKED), context, queue)
+        self._device = _Device(*(functions[name] for name in ASKED), context, queue, 0)
         self._graphs = None if graphs is None else _Graphs(*(graphs[name] for name in GRAPHS))
         self.address = ctypes.addressof(self._device)
         self.graphs = 0 if self._graphs is None else ctypes.addressof(self._graphs)
+
+    def use(self, queue: int) -> None:
+        """Let what is asked for from now on go to this queue, beside others."""
+        self._device.queue, self._device.queues = queue, 1
 
 
 class NativeLaunches:

@@ -1,5 +1,6 @@
 """The compiler of graphs: a flat list of passes from the results of a function to a plan that a machine runs.
 
+    matrices   linear algebra as loops, on GPUs            rewrite/matrices.py
     simplify   fewer and cheaper nodes                     rewrite/simplify.py
     arrange    products in better order and pieces         rewrite/arrange.py
     orders     sorts as far as they are read               rewrite/orders.py
@@ -7,7 +8,7 @@
     windows    greatest elements of windows, by value      rewrite/windows.py
     attention  attention that kernels compute at once      rewrite/attention.py
     patterns   nodes that array instructions do at once    rewrite/patterns.py
-    pairs      transforms and products of pairs of floats  rewrite/pairs.py
+    pairs      transforms, products of pairs of floats     rewrite/pairs.py, rewrite/signals.py
     turned     reductions along short rows, side by side   rewrite/turned.py
     parts      the others as what kernels are fused of     rewrite/decompose.py
     fuse       which nodes one kernel computes             kernels/fuse.py, kernels/fused.py
@@ -48,8 +49,8 @@ from eshkol.schedule.plan.verify import verify_arena, verify_plan
 from eshkol.schedule.rewrite.arrange import arrange
 from eshkol.schedule.rewrite.attention import attention_in_fragments
 from eshkol.schedule.rewrite.decompose import decompose
-from eshkol.schedule.rewrite.eliminations import eliminate
 from eshkol.schedule.rewrite.factors import share_factors
+from eshkol.schedule.rewrite.matrices import eliminate
 from eshkol.schedule.rewrite.orders import cut_sorts
 from eshkol.schedule.rewrite.pairs import as_pairs
 from eshkol.schedule.rewrite.patterns import recognize
@@ -68,7 +69,7 @@ ReadyPlan = NativePlan | DevicePlan | StepwisePlan
 GraphPass = Callable[[Sequence[Node], MachineDescription], list[Node]]
 Stage = tuple[str, list[Node]]  # a pass, and what it gives
 PASSES: list[tuple[str, GraphPass]] = [
-    ("eliminations", eliminate),
+    ("matrices", eliminate),
     ("simplify", lambda results, target: simplify(results)),
     ("arrange", arrange),
     ("orders", cut_sorts),

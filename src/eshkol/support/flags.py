@@ -65,7 +65,7 @@ FLAGS = (
 DUMPS = {
     "core": "core forms of a program, as the expander gives them",
     "calculus": "typed programs of procedures that are differentiated, or why there is none",
-    "eliminations": "graphs with loops over columns for linear algebra, on GPUs",
+    "matrices": "graphs with loops for linear algebra, on GPUs",
     "simplify": "graphs of fewer and cheaper nodes",
     "arrange": "graphs with products in better order, and in pieces",
     "orders": "graphs with sorts as far as they are read",

@@ -178,7 +178,7 @@ class device(str):
 def made(array: Any, dtype: DType, where: str | None = None) -> Node:
     """A leaf of an array of the host, on a device, or on the default one."""
     name = where or current_name()
-    return buffer(array if name == HOST else Resident.of(array, dtype, machine(name)), dtype)
+    return buffer(array if name == HOST else Resident.brought(array, dtype, machine(name)), dtype)
 
 
 def settled(node: Node) -> Node:

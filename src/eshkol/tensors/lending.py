@@ -81,6 +81,7 @@ def interface(x: Handle) -> dict[str, Any]:
     if x.dtype is dtypes.bfloat16:
         raise DTypeError(f"{INTERFACE} has no bfloat16", span=here(), hint="use DLPack, or cast it to a float32")
     address, stream = found.address(), _machine(found).stream
+    _machine(found).when_made(address)  # for that stream
     _keep(x, found.stored)
     return {
         "version": 3, "shape": found.shape, "typestr": found.dtype.numpy.str, "data": (address, True), "strides": None,

@@ -1,9 +1,9 @@
 """`CudaBackend`: buffers in the memory of a GPU, programs as PTX that the driver compiles.
 
-Comes in: Atlas programs, launches and host data. Work goes to the device in the order of one stream, and the host waits
-for it where it reads something back, and after launches whose lanes may fail. A failing lane stops; the launch then
-raises with the instruction and the lowest lane that failed, as on the CPU. Like the CPU it does not look for races or
-unwritten memory. What it has no code for is refused by name.
+Comes in: Atlas programs, launches and host data. Work goes to the device in the order of a stream (`streams.py`), and
+the host waits for it where it reads something back, and after launches whose lanes may fail. A failing lane stops; the
+launch then raises with the instruction and the lowest lane that failed, as on the CPU. Like the CPU it does not look
+for races or unwritten memory. What it has no code for is refused by name.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ from eshkol.backends.cuda.launching import LaunchRecord
 from eshkol.backends.cuda.memory import Allocator, MemoryStatistics, Staging, device_allocator
 from eshkol.backends.cuda.pinned import PinnedMemory
 from eshkol.backends.cuda.sequence import CudaSequence, no_faults
+from eshkol.backends.cuda.streams import CudaStream, Streams
 from eshkol.backends.cuda.translate import (
     GRID_WIDE,
     KERNEL,
@@ -75,7 +76,6 @@ GRID_LIMIT = (1 << 31) - 1  # blocks of a launch
 PLAIN_SHARED = 48 << 10  # bytes of shared memory that a kernel may have without asking
 MOST_SHARED = 8  # the driver's number of the attribute by which it asks
 DEVICE_ORDINAL = 9  # the driver's number of the attribute of an address: which device it is of
-NON_BLOCKING = 1  # of a stream: it does not wait for the default one
 STATUS_BYTES = 8 * STATUS_WORDS
 ASKED = {
     "enter": "cuCtxSetCurrent", "launch": "cuLaunchKernel", "move": "cuMemcpyDtoDAsync_v2",
@@ -156,14 +156,15 @@ class CudaBackend(Backend):
         self._pools: HandleTable[Memory] = HandleTable(self.number, "pool")
         self._prepared: OrderedDict[str, Prepared] = OrderedDict()
         self._enter()
-        self.stream = self._driver.handle("cuStreamCreate", NON_BLOCKING)
+        self.streams = Streams(self._driver, self._enter)
         functions = {what: self._driver.address(name) for what, name in ASKED.items()}
         graphs = self._driver.graphs() if flags.choice("ESHKOL_CUDA_GRAPHS") is not False else None
         self.queue = QueuedDevice(functions, self._context, self.stream, graphs)
         self.memory = device_allocator(self._driver, self._enter, self._description.largest, memory_limit)
         # The methods themselves: a call in between would cost as much as they do.
         self.take, self.give = self.memory.allocate, self.memory.free  # type: ignore[method-assign,assignment]
-        self._staging = Staging(self._driver, self.stream)
+        self.streams.attach(self.queue, self.memory)
+        self._staging = Staging(self._driver, lambda: self.stream)
         self._pinned = PinnedMemory(self._driver, self._enter)
         self._class_memory = 0
         self._status = self.memory.allocate(STATUS_BYTES)
@@ -194,13 +195,37 @@ class CudaBackend(Backend):
         """Make the device the thread's own: others may have made theirs so in between."""
         self._driver.call("cuCtxSetCurrent", self._context)
 
+    @property
+    def stream(self) -> int:
+        """The driver's handle of the stream that is used now."""
+        return self.streams.handle
+
+    @property
+    def copies_at_once(self) -> bool:
+        return self.streams.current != 0  # so that it happens on that stream
+
     def synchronize(self) -> None:
-        """Wait until the device has done all that it was asked for."""
+        """Wait until the device has done all that it was asked for, on all streams."""
         self._enter()
-        self._driver.call("cuStreamSynchronize", self.stream)
+        for handle in self.streams.handles:
+            self._driver.call("cuStreamSynchronize", handle)
+        self.streams.let_go()
 
     def event(self) -> CudaEvent:
-        return CudaEvent(self._driver, self._enter, self.stream)
+        return CudaEvent(self._driver, self._enter, lambda: self.stream)
+
+    def stream_numbered(self, number: int | None = None) -> CudaStream:
+        return CudaStream(self.streams, self.lock, self.streams.current if number is None else number)
+
+    def new_stream(self) -> CudaStream:
+        with self.lock:
+            return CudaStream(self.streams, self.lock, self.streams.new())
+
+    def when_made(self, address: int) -> None:
+        """Let what comes on the stream that is used now be after what lies at an address was made."""
+        if self.streams.several:
+            with self.lock:
+                self.streams.ready(address)
 
     def release(self) -> None:
         self.memory.release()
@@ -215,7 +240,10 @@ class CudaBackend(Backend):
 
     def _block(self, size: int, what: str) -> Memory:
         check_size(size, self.description.largest, what)
-        return Memory(self.memory.allocate(size), size)
+        address = self.memory.allocate(size)
+        if self.streams.several:
+            self.streams.fresh(address)
+        return Memory(address, size)
 
     def free(self, handle: BufferHandle) -> None:
         memory = self._buffers.remove(handle)
@@ -238,6 +266,8 @@ class CudaBackend(Backend):
             self.copy_addresses(self.address(handle), address, size)
             self.synchronize()  # the other library may use it again at once
             return TypedBuffer(self, handle, ty, count)
+        if owner is not None and self.streams.several:
+            self.streams.note(address)  # it is ready for the stream that is used now
         handle = BufferHandle(self.number, self._buffers.add(Memory(address, count * ty.size_bytes, owner)))
         return TypedBuffer(self, handle, ty, count)
 
@@ -265,16 +295,28 @@ class CudaBackend(Backend):
         raw = as_bytes(data)
         self.checked_copy(handle, offset, raw.size)
         self._enter()
-        target = self._buffers.get(handle).address + offset
-        if not self._pinned.copied(target, raw, self.stream):
-            self._staging.to_device(target, raw)
+        start = self._buffers.get(handle).address
+        with self._written(start):
+            if not self._pinned.copied(start + offset, raw, self.stream):
+                self._staging.to_device(start + offset, raw)
 
     def copy_from(self, handle: BufferHandle, offset: int = 0, size: int | None = None) -> bytes:
         memory = self._buffers.get(handle)
         size = memory.size - offset if size is None else size
         self.checked_copy(handle, offset, size)
         self._enter()
+        self.when_made(memory.address)
         return self._staging.from_device(memory.address + offset, size).tobytes()
+
+    @contextmanager
+    def _written(self, address: int) -> Iterator[None]:
+        """Around what writes to memory: after all that may read it, and known to be there then."""
+        several = self.streams.several
+        if several:
+            self.streams.overwritten(address)
+        yield
+        if several:
+            self.streams.note(address)
 
     def pinned(self, shape: tuple[int, ...], dtype: Any) -> Array:
         return self._pinned.array(shape, dtype)
@@ -297,15 +339,21 @@ class CudaBackend(Backend):
 
     def read_at(self, address: int, size: int) -> bytes:
         self._enter()
+        self.when_made(address)
         return self._staging.from_device(address, size).tobytes()
 
     def write_at(self, address: int, data: Any) -> None:
         self._enter()
-        self._staging.to_device(address, as_bytes(data))
+        with self._written(address):
+            self._staging.to_device(address, as_bytes(data))
 
     def copy_addresses(self, target: int, source: int, size: int) -> None:
         """Copy bytes of the device's memory to another address of it."""
+        if self.streams.several:
+            self.streams.after_all()
         self._driver.call("cuMemcpyDtoDAsync_v2", target, source, size, self.stream)
+        if self.streams.several:
+            self.synchronize()  # which of these there are, is not known
 
     # --- pools ------------------------------------------------------------------------------------
 
@@ -401,11 +449,15 @@ class CudaBackend(Backend):
                     record.buffer(name, memory.size, memory.address)
             loaded = self._suitable(prepared, launch, record)
             alone = [self._launch(loaded, launch, record, self._status)]
+            if self.streams.several:
+                self.synchronize()  # which buffers it reads and writes, is not known
             code = NativeLaunches(self.queue, [(native.CALL, 0, 0, 0, 0, 0)], alone, 0, 0, 0, 0).run(())
             if code:
                 raise self.refusal("launch", code)
             if loaded.can_fail:
                 self._raise_fault(prepared.program, loaded.layout)
+            if self.streams.several:
+                self.synchronize()
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -452,7 +504,7 @@ class CudaBackend(Backend):
 
     def status_block(self, count: int) -> StatusBlock:
         """Statuses for so many launches."""
-        block = StatusBlock(self.memory.allocate(STATUS_BYTES * count), self.memory)
+        block = StatusBlock(self._block(STATUS_BYTES * count, "status").address, self.memory)
         self.write_at(block.address, no_faults(count))
         return block
 

@@ -39,6 +39,8 @@ _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
     "cuPointerGetAttribute": (c_void_p, c_int, c_ulonglong),
     "cuStreamCreate": (POINTER(c_void_p), c_uint),
     "cuStreamSynchronize": (c_void_p,),
+    "cuStreamQuery": (c_void_p,),
+    "cuStreamWaitEvent": (c_void_p, c_void_p, c_uint),
     "cuMemGetInfo_v2": (POINTER(c_size_t), POINTER(c_size_t)),
     "cuMemAlloc_v2": (POINTER(c_ulonglong), c_size_t),
     "cuMemFree_v2": (c_ulonglong,),

@@ -1,4 +1,4 @@
-"""Events of a GPU: points of its stream, and the time between them as the device takes it."""
+"""Events of a GPU: points of its streams, and the time between them as the device takes it."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ TIMED = 0  # of an event: it measures time
 
 
 class CudaEvent(base.Event):
-    """A point of a stream. `enter` makes the device the thread's own."""
+    """A point of a stream: of the current one, unless another is said. `enter` makes the device the thread's own."""
 
-    def __init__(self, driver: Driver, enter: Callable[[], None], stream: int) -> None:
+    def __init__(self, driver: Driver, enter: Callable[[], None], current: Callable[[], int]) -> None:
         super().__init__()
-        self._driver, self._enter, self._stream = driver, enter, stream
+        self._driver, self._enter, self._current = driver, enter, current
         enter()
-        self._handle = driver.handle("cuEventCreate", TIMED)
+        self.handle = driver.handle("cuEventCreate", TIMED)
 
     def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        if not ending() and hasattr(self, "_handle"):
-            self._driver.try_call("cuEventDestroy_v2", self._handle)
+        if not ending() and hasattr(self, "handle"):
+            self._driver.try_call("cuEventDestroy_v2", self.handle)
 
-    def record(self) -> None:
+    def record(self, stream: base.Stream | None = None) -> None:
         self._enter()
-        self._driver.call("cuEventRecord", self._handle, self._stream)
+        self._driver.call("cuEventRecord", self.handle, self._current() if stream is None else stream.handle)
 
     def done(self) -> bool:
         self._enter()
-        code = self._driver.try_call("cuEventQuery", self._handle)
+        code = self._driver.try_call("cuEventQuery", self.handle)
         if code not in (0, NOT_READY):
             raise self._driver.error(code, "cuEventQuery")
         return code == 0
 
     def wait(self) -> None:
         self._enter()
-        self._driver.call("cuEventSynchronize", self._handle)
+        self._driver.call("cuEventSynchronize", self.handle)
 
     def seconds_until(self, later: base.Event) -> float:
         assert isinstance(later, CudaEvent)
         later.wait()
         found = c_float()
-        self._driver.call("cuEventElapsedTime", byref(found), self._handle, later._handle)
+        self._driver.call("cuEventElapsedTime", byref(found), self.handle, later.handle)
         return found.value / 1000

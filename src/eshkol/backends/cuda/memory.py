@@ -1,8 +1,8 @@
 """Memory of a device, and of the host where a device copies from it: a cache of blocks, and the staging of copies.
 
 Comes in: sizes and bytes. Goes out: addresses. Asking the driver for memory takes long and waits for the device, so
-blocks that were given back are kept and used again. Everything is done in the order of one stream, so a block may be
-given to someone else while kernels that used it are still under way.
+blocks that were given back are kept and used again. What is done on a stream is done in order, so a block may be
+given to someone else on that stream while kernels that used it are still under way.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ class Allocator:
         # The methods themselves: a call in between would cost as much as they do.
         self.allocate: Callable[[int], int] = self._blocks.take  # the address of a block of so many bytes; of none, 0
         self.free: Callable[[int], None] = self._blocks.give  # keep a block for whoever needs one next
+        self.use: Callable[[int], None] = self._blocks.use  # take blocks from a pool from now on: each has its own
+        self.pool_of: Callable[[int], int] = self._blocks.pool_of  # of a block that is used; -1 of other memory
 
     def _fresh(self, wanted: int) -> int:
         """A block of the driver's."""
@@ -134,8 +136,8 @@ class Staging:
     A copy to the device returns when the host's bytes have been read, not when they have arrived.
     """
 
-    def __init__(self, driver: Driver, stream: int) -> None:
-        self._driver, self._stream = driver, stream
+    def __init__(self, driver: Driver, stream: Callable[[], int]) -> None:
+        self._driver, self._current = driver, stream
         self._blocks: list[_Block] = []
         self._next = 0
         self._turn = threading.RLock()
@@ -152,25 +154,27 @@ class Staging:
 
     def to_device(self, address: int, data: Array) -> None:
         """Copy bytes of the host."""
+        stream = self._current()
         with self._turn:
             for start in range(0, data.size, STAGED):
                 block, piece = self._block(), data[start : start + STAGED]
                 block.bytes[: piece.size] = piece
-                self._driver.call("cuMemcpyHtoDAsync_v2", address + start, block.address, piece.size, self._stream)
-                self._driver.call("cuEventRecord", block.event, self._stream)
+                self._driver.call("cuMemcpyHtoDAsync_v2", address + start, block.address, piece.size, stream)
+                self._driver.call("cuEventRecord", block.event, stream)
 
     def from_device(self, address: int, size: int) -> Array:
         """Bytes of the device; everything that was asked for before is done then."""
         found = np.empty(size, np.uint8)
         pending: list[tuple[_Block, int, int]] = []
+        stream = self._current()
         with self._turn:
             for start in range(0, size, STAGED):
                 count = min(STAGED, size - start)
                 if len(pending) == 2:
                     self._take_out(found, pending.pop(0))
                 block = self._block()
-                self._driver.call("cuMemcpyDtoHAsync_v2", block.address, address + start, count, self._stream)
-                self._driver.call("cuEventRecord", block.event, self._stream)
+                self._driver.call("cuMemcpyDtoHAsync_v2", block.address, address + start, count, stream)
+                self._driver.call("cuEventRecord", block.event, stream)
                 pending.append((block, start, count))
             for one in pending:
                 self._take_out(found, one)

@@ -48,6 +48,7 @@ class PinnedMemory:
         self._starts: list[int] = []  # of the memory of arrays, sorted
         self._ends: dict[int, int] = {}
         self._copies: dict[int, int] = {}  # start → the event after the last copy
+        self._streams: dict[int, int] = {}  # start → the stream of that copy
         self._turn = threading.Lock()
 
     def array(self, shape: tuple[int, ...], dtype: Any) -> Array:
@@ -77,7 +78,10 @@ class PinnedMemory:
             self._driver.call("cuMemcpyHtoDAsync_v2", target, address, data.size, stream)
             if start not in self._copies:
                 self._copies[start] = self._driver.handle("cuEventCreate", BLOCKING_FREE)
+            elif self._streams[start] != stream:  # so that the event is after the copies of both
+                self._driver.call("cuStreamWaitEvent", stream, self._copies[start], 0)
             self._driver.call("cuEventRecord", self._copies[start], stream)
+            self._streams[start] = stream
         return True
 
     def _take_back(self) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from eshkol.atlas.program import Program
 from eshkol.atlas.sequence import BufferView, Call, Point, SequenceFailed, SequenceStep, Set, Swap, Together, Unless
+from eshkol.backends.cuda.streams import Made, Streams
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.layout import Layout
 from eshkol.backends.steps import step_words
@@ -39,6 +40,7 @@ class Launcher(Protocol):
 
     lock: threading.RLock
     queue: QueuedDevice
+    streams: Streams
 
     def ready(self, call: Call, status: int) -> tuple[NativeLaunch, Program, Loadable]: ...
     def refusal(self, asked: str, code: int) -> EshkolError: ...
@@ -61,6 +63,7 @@ class CudaSequence:
         self._backend, self.lock, self._places = backend, backend.lock, places
         count = sum(isinstance(step, Call) for step in steps)
         self._status = backend.status_block(count)
+        self._last: Made | None = None  # where the last run stands among what streams were asked for
         self._launched: list[_Launched] = []
         launches: list[NativeLaunch] = []
         self._words: list[native.StepWords] = []
@@ -96,6 +99,14 @@ class CudaSequence:
                 raise self.failure(status)
             if self._moves:
                 addresses[:] = ready.places[: self._places]
+
+    def ordered(self, inputs: int, inherits: bool, values: Sequence[Any], after: bool | None) -> None:
+        """See to what must be waited for, of several streams, before a run with values, of which so many are read."""
+        streams = self._backend.streams
+        if not after:
+            streams.before(values[:inputs], self._last, self._status.address)
+        else:
+            self._last = streams.after(values[:inputs], values if inherits else values[inputs:])
 
     @property
     def launches(self) -> int:

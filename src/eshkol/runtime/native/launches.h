@@ -28,6 +28,7 @@ typedef struct {
     int (*fetch)(void *target, uint64_t source, size_t size, void *queue);
     int (*wait)(void *queue);
     void *context, *queue;
+    int64_t queues; /* whether there are others: then who runs steps sees to what must be waited for */
 } eshkol_device;
 
 /* A kernel's two arguments are the address of its status, and its record; words of the record are addresses of places.

@@ -26,6 +26,7 @@ from eshkol.ops.structural import CONST
 from eshkol.schedule.cache import Cache
 from eshkol.schedule.kernels.block_attention import attention_kernel, is_attention
 from eshkol.schedule.kernels.block_attention_gradients import gradient_kernels, is_gradients
+from eshkol.schedule.kernels.block_fourier import BLOCK_FOURIER, block_fourier_kernel
 from eshkol.schedule.kernels.block_products import block_product_kernels, is_product
 from eshkol.schedule.kernels.block_sort import block_sort_kernels, is_sort
 from eshkol.schedule.kernels.elements import elements_kernel, is_wide, suits
@@ -88,6 +89,8 @@ def _lower(node: Node, target: MachineDescription) -> Lowered:
         return attention_kernel(node, target)
     if is_gradients(node):
         return gradient_kernels(node, target)
+    if node.op is BLOCK_FOURIER and count(node.shape):
+        return block_fourier_kernel(node, target)
     how = lowering(node, arrays=target.arrays)
     if isinstance(how, Nested):
         raise TensorError("control flow cannot be one of several lowerings")

@@ -114,7 +114,7 @@ def suits_signals(x: HasAval, axis: int) -> bool:
     return length != n or (inner == 1 and (signals < MANY or n >= LONG))
 
 
-def _unit(turns: Any, n: int) -> Any:
+def unit(turns: Any, n: int) -> Any:
     """e^(-2πi·turns/n), by angles of an eighth of a turn at most."""
     turns = np.asarray(turns) % n
     eighth, place = np.divmod(turns * 8, n)  # place / 8n of a turn beyond so many eighths
@@ -137,15 +137,15 @@ def signal_table(n: int, dtype: DType) -> Node:
         m = length // (s * r)
         if r not in (2, 3, 4, 5, 7, 8):
             few = np.arange(1, r // 2 + 1)
-            roots = _unit(np.outer(few, few), r)
+            roots = unit(np.outer(few, few), r)
             parts += [roots.real, -roots.imag]
         for k in range(1, r):
-            turn = _unit(np.arange(m) * k, m * r)
+            turn = unit(np.arange(m) * k, m * r)
             parts += [turn.real, turn.imag]
         s *= r
     if length != n:
         places = np.arange(n)
-        chirp = _unit(places * places, 2 * n)
+        chirp = unit(places * places, 2 * n)
         ends = np.zeros(length, complex)
         ends[:n] = np.conj(chirp)
         ends[length - n + 1 :] = np.conj(chirp[:0:-1])

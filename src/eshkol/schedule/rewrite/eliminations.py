@@ -1,11 +1,10 @@
 """Linear algebra as loops over columns, for machines that have no code of their own for it: GPUs.
 
-Comes in: the results of a function, and the machine. Goes out: equivalent nodes, in which factorizations of real
+Comes in: a node (`matrices.py` finds them). Goes out: equivalent nodes, in which factorizations of real
 matrices, and what is solved with them, are scans: each step takes one column out of all that is left, in a few kernels
 over whole matrices (and batches of them), so that the lanes of a GPU have work and the host is not asked in between.
 Elimination is as LAPACK has it, with exchanges of rows, reflections of columns and their signs. What has no one answer
-(a pivot of 0, a matrix that is not positive definite) stops with the error that the CPU gives. Machines of cores, whose
-runtime does all this at once, and complex matrices stay as they are.
+(a pivot of 0, a matrix that is not positive definite) stops with the error that the CPU gives.
 """
 
 from __future__ import annotations
@@ -15,10 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eshkol.atlas.machines import MachineDescription
 from eshkol.errors import TensorError
 from eshkol.graph.control import scan
-from eshkol.graph.function import Function, trace
+from eshkol.graph.function import trace
 from eshkol.graph.node import Node, constant, make
 from eshkol.ops import dtypes
 from eshkol.ops.creation import iota
@@ -30,8 +28,6 @@ from eshkol.ops.products import prod
 from eshkol.ops.reductions import any_, argmax, max_, sum_
 from eshkol.ops.row import STRUCTURE, Aval, NoDerivative, Op, Pull, row
 from eshkol.ops.shapes import count
-from eshkol.ops.structural import PICK
-from eshkol.schedule.rewrite.walk import New, again, in_order, walked
 
 SINGULAR = ("a matrix is singular: its system has no one solution", "lstsq gives the nearest solution")
 SINGULAR_TRIANGLE = ("a triangular matrix is singular: an element of its diagonal is 0", SINGULAR[1])
@@ -74,49 +70,6 @@ def demanded(x: Node, wrong: Node, said: tuple[str, str]) -> Node:
     return make(DEMANDED, (x, any_(wrong)), Demand(*said))
 
 
-# --- the pass -------------------------------------------------------------------------------------
-
-
-def eliminate(results: Sequence[Node], target: MachineDescription) -> list[Node]:
-    """The results, of loops in the place of linear algebra."""
-    if not target.blocks:
-        return list(results)
-    order = in_order(results)
-    if not any(node.op.name in RULES or _bodies(node) for node in order):
-        return list(results)
-    several: dict[Node, tuple[Node, ...]] = {}  # the results of what has more than one
-
-    def looped(node: Node, new: New) -> Any:
-        if node.data is not None:
-            return None
-        if node.op is PICK and node.inputs[0] in several:
-            return several[node.inputs[0]][node.attrs.place]
-        found = again(node, new)
-        if node.op.name in RULES and not found.inputs[0].dtype.is_complex:
-            made = RULES[node.op.name](found)
-            if not isinstance(made, tuple):
-                return made
-            several[node] = made
-        elif bodies := _bodies(node):
-            made_of = {name: _eliminated(body, target) for name, body in bodies.items()}
-            if any(made_of[name] is not body for name, body in bodies.items()):
-                return make(found.op, found.inputs, found.attrs._replace(**made_of))
-        return found
-
-    return walked(results, order, looped)
-
-
-def _bodies(node: Node) -> dict[str, Function]:
-    fields: dict[str, Any] = getattr(node.attrs, "_asdict", dict)() if node.data is None else {}
-    return {name: f for name, f in fields.items() if isinstance(f, Function)}
-
-
-def _eliminated(function: Function, target: MachineDescription) -> Function:
-    results = eliminate(function.results, target)
-    same = all(a is b for a, b in zip(results, function.results, strict=True))
-    return function if same else Function(function.params, tuple(results), function.scope)
-
-
 # --- loops over columns ---------------------------------------------------------------------------
 
 
@@ -137,7 +90,7 @@ def _at(x: Node, there: Node, axis: int) -> Any:
     return sum_(where(there, x, 0), axis, keepdims=True)
 
 
-def _loop(
+def loop(
     steps: int, carried: Sequence[Node], code: Callable[..., tuple[Sequence[Node], Sequence[Node]]], *walked: Node,
     reverse: bool = False,
 ) -> tuple[Node, ...]:  # fmt: skip
@@ -182,7 +135,7 @@ def _eliminate(x: Node, right: Sequence[Node] = ()) -> tuple[Node, Node, Node, l
         return [where(below, cut, x), _exchanged(order, there, k, chosen)[0], *carried], [reshape(chosen, batch)]
 
     steps = min(height, width)
-    x, order, *rest, exchanges = _loop(steps, [x, order, *right], step)
+    x, order, *rest, exchanges = loop(steps, [x, order, *right], step)
     places = permute(exchanges, (*range(1, len(batch) + 1), 0))
     return x, places, reshape(order, (*batch, height)), rest
 
@@ -197,7 +150,7 @@ def _substituted(x: Node, b: Node, upper: bool, unit: bool) -> Node:
         left = greater(k, there.rows) if upper else greater(there.rows, k)
         return [where(equal(there.rows, k), found, where(left, b - column * found, b))], []
 
-    return _loop(x.shape[-1], [b], step, reverse=upper)[0]
+    return loop(x.shape[-1], [b], step, reverse=upper)[0]
 
 
 def _diagonal(x: Node) -> Any:
@@ -256,7 +209,7 @@ def _cholesky(node: Node) -> Any:
         rest = x - line * _turned(line)
         return [rest], [reshape(line, (*batch, n)), reshape(wrong, batch)]
 
-    _, lines, wrong = _loop(n, [(x + _turned(x)) * 0.5], step)
+    _, lines, wrong = loop(n, [(x + _turned(x)) * 0.5], step)
     lines = demanded(lines, wrong, INDEFINITE)
     columns = permute(lines, (*range(1, len(batch) + 1), 0, len(batch) + 1))  # each a row yet
     return columns if node.attrs.upper else _turned(columns)
@@ -303,16 +256,13 @@ def _slogdet(node: Node) -> tuple[Node, ...]:
     return prod(signs, -1) * _exchange_sign(exchanges, dtype), sum_(log(absolute(found)), -1)
 
 
-def _qr(node: Node) -> tuple[Node, ...]:
-    (x,) = node.inputs
-    assert node.outs is not None
-    width = x.shape[-1]
-    if not count(x.shape):
-        return tuple(expand(constant(0, a.dtype), a.shape) for a in node.outs)
-    there = _Places.of(x)
+def _reflect(x: Node, mirror: Node, weight: Node) -> Any:
+    return x - weight * mirror * sum_(mirror * x, -2, keepdims=True)
 
-    def reflect(x: Node, mirror: Node, weight: Node) -> Any:
-        return x - weight * mirror * sum_(mirror * x, -2, keepdims=True)
+
+def reflections(x: Node) -> tuple[Node, ...]:
+    """Triangles of matrices that are not wider than high, and the reflections that make them: mirrors and weights."""
+    there = _Places.of(x)
 
     def step(k: Node, x: Node) -> tuple[list[Node], list[Node]]:
         column = _at(x, equal(there.columns, k), -1)
@@ -325,13 +275,25 @@ def _qr(node: Node) -> tuple[Node, ...]:
         end = where(greater(0, first), length, -length)
         weight = where(flat, 0, (end - first) / where(flat, 1, end))
         mirror = where(equal(there.rows, k), 1, where(flat, 0, tail / where(flat, 1, first - end)))
-        changed = where(greater(k, there.columns), x, reflect(x, mirror, weight))
+        changed = where(greater(k, there.columns), x, _reflect(x, mirror, weight))
         return [changed], [mirror, weight]
 
-    triangle, mirrors, weights = _loop(width, [x], step)
-    whole = expanded(identity(x), x.shape)
-    turns = _loop(width, [whole], lambda k, q, m, w: ([reflect(q, m, w)], []), mirrors, weights, reverse=True)
-    return turns[0], upper_of(along(triangle, x.ndim - 2, 0, width))
+    return loop(x.shape[-1], [x], step)
+
+
+def reflected(x: Node, mirrors: Node, weights: Node) -> Node:
+    """What reflections make of matrices, the last one first."""
+    return loop(mirrors.shape[0], [x], lambda k, q, m, w: ([_reflect(q, m, w)], []), mirrors, weights, reverse=True)[0]
+
+
+def _qr(node: Node) -> tuple[Node, ...]:
+    (x,) = node.inputs
+    assert node.outs is not None
+    if not count(x.shape):
+        return tuple(expand(constant(0, a.dtype), a.shape) for a in node.outs)
+    triangle, mirrors, weights = reflections(x)
+    q = reflected(expanded(identity(x), x.shape), mirrors, weights)
+    return q, upper_of(along(triangle, x.ndim - 2, 0, x.shape[-1]))
 
 
 RULES: dict[str, Callable[[Node], Any]] = {

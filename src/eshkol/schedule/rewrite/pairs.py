@@ -5,7 +5,8 @@ instruction over floats with one more axis, and products of matrices are product
 memory of the complex numbers that they are (`PAIRS`, `NUMBERS`), so nothing is copied where one becomes the other. All
 else stays as it is: kernels compute complex numbers as such (`Op.of_complex`).
 
-Transforms are left alone on machines without array instructions. Bodies of loops and branches are graphs by themselves.
+On machines of blocks transforms are kernels of complex numbers (`signals.py`). Bodies of loops and branches are graphs
+by themselves.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from eshkol.ops.fourier import dft
 from eshkol.ops.joining import concatenate
 from eshkol.ops.movement import flip, reshape
 from eshkol.ops.row import Op
+from eshkol.ops.shapes import count
 from eshkol.ops.slicing import pad_constant, slice_
 from eshkol.ops.structural import CONST, NUMBERS, PAIRS
+from eshkol.schedule.kernels.block_fourier import BLOCK_FOURIER
 from eshkol.schedule.kernels.transforms import (
     FOURIER,
     JOINED,
@@ -36,6 +39,7 @@ from eshkol.schedule.kernels.transforms import (
     transformed,
     turns,
 )
+from eshkol.schedule.rewrite.signals import LONGEST, block_transformed
 from eshkol.schedule.rewrite.walk import in_order, visible
 
 FUNCTIONS_KEPT = 512
@@ -63,7 +67,9 @@ def _is_transform(node: Node) -> bool:
 
 
 def _is_paired(node: Node) -> bool:
-    return _is_transform(node) or (node.data is None and node.op is matrix_product and node.dtype.is_complex)
+    return (node.op is dft and node.data is None) or (
+        node.data is None and node.op is matrix_product and node.dtype.is_complex
+    )
 
 
 def _functions_of(node: Node) -> dict[str, Function]:
@@ -142,6 +148,10 @@ def _mul(w: _Walk, node: Node) -> Any:
             pairs = made.inputs[0]
             if pairs.op in (FOURIER, SIGNALS, SPLIT) and pairs.attrs.factor == 1:
                 return _numbers(make(pairs.op, pairs.inputs, pairs.attrs._replace(factor=scale)))
+        if scale is not None and one.op is dft and one.data is None and w.uses[one] == 1:
+            shape, made = made.shape, made.inputs[0] if made.op is reshape else made
+            if made.op is BLOCK_FOURIER and made.attrs.factor == 1:
+                return reshape(make(made.op, made.inputs, made.attrs._replace(factor=scale)), shape)
     return None
 
 
@@ -159,6 +169,8 @@ def _product(w: _Walk, node: Node) -> Any:
 
 
 def _dft(w: _Walk, node: Node) -> Any:
+    if w.target.blocks:
+        return _on_blocks(w, node)
     if not _is_transform(node) or not w.target.arrays:
         return None
     half = _half_spectrum(w, node) if w.target.native and w.reads_half(node) else None
@@ -166,6 +178,19 @@ def _dft(w: _Walk, node: Node) -> Any:
         w.halves[node] = _numbers(half)
     a = node.attrs
     return _numbers(transformed(w.pairs(node.inputs[0]), a.axis, a.inverse, w.target))
+
+
+def _on_blocks(w: _Walk, node: Node) -> Any:
+    """A transform as kernels of blocks; real numbers are read as they are."""
+    (x,), a, n = node.inputs, node.attrs, node.shape[node.attrs.axis]
+    if n > LONGEST or not count(node.shape):
+        return None
+    given = w.made[x]
+    if n == 1:
+        return given
+    if x.op is cast and x.data is None and w.made[x.inputs[0]].dtype is node.dtype.real:
+        given = w.made[x.inputs[0]]
+    return block_transformed(given, a.axis, a.inverse, node.dtype, w.target)
 
 
 # --- transforms of real numbers ---------------------------------------------------------------------

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -65,6 +66,13 @@ class QueuedRunner(Protocol):
         ...
 
     def failure(self, status: int) -> SequenceFailed: ...
+
+    def ordered(self, inputs: int, inherits: bool, values: Sequence[Any], after: bool | None) -> None:
+        """See to what must be waited for where a device has several queues: before a run with values, and after it.
+
+        So many of them are inputs, and the others results; these may lie in inputs, if they inherit memory.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -394,7 +402,7 @@ class DevicePlan(NativePlan):
         return front.device_plan(
             machine, machine.take, machine.give, runner.lock.acquire, runner.lock.release, bring, failed,
             runner.launches, runner, dtypes, tuple(self.held), tuple(self.fresh), self.arena.size or None, homes, shown,
-            bool(self.heirs),
+            bool(self.heirs), partial(runner.ordered, len(dtypes) + len(self.held), bool(self.heirs)),
         )  # fmt: skip
 
     def run(self, given: Sequence[Any]) -> list[Any]:

@@ -74,6 +74,11 @@ class Machine(Protocol):
         ...
 
     @property
+    def copies_at_once(self) -> bool:
+        """Whether values that are moved there are copied now: a stream is used that does so beside others."""
+        ...
+
+    @property
     def has_addresses(self) -> bool:
         """Whether its memory has addresses, and it runs sequences over them."""
         ...
@@ -243,6 +248,14 @@ class Resident(front.ResidentBase):
         return Resident(Stored(machine, ty, array.size * parts, array, None), array.shape, dtype)
 
     @staticmethod
+    def brought(array: Any, dtype: DType, machine: Machine) -> Resident:
+        """The value of a host array that a user asks for there: copied now, where that is to be beside other work."""
+        made = Resident.of(array, dtype, machine)
+        if machine.copies_at_once:
+            made.address()
+        return made
+
+    @staticmethod
     def fresh(shape: Shape, dtype: DType, machine: Machine) -> Resident:
         """Memory for a value that the machine is going to compute."""
         ty, size = stored_as(shape, dtype)
@@ -392,7 +405,7 @@ def on_machine(data: Any, dtype: DType, machine: Machine) -> Resident:
 def moved(data: Any, dtype: DType, machine: Machine) -> Any:
     """A value for another machine: an array where that shares the host's memory."""
     array = on_host(data)
-    return array if machine.shares_host_memory else Resident.of(array, dtype, machine)
+    return array if machine.shares_host_memory else Resident.brought(array, dtype, machine)
 
 
 for _name, _given in {"stored": Stored, "resident": Resident, "let_go": _let_go}.items():

@@ -1,11 +1,14 @@
 /* Blocks of a device's memory that were given back, by their size: most memory that is asked for is found here.
  *
  * Comes in: sizes, and addresses of what is not needed any more. Goes out: addresses. What is not here, Python asks the
- * driver for (backends/cuda/memory.py). A block serves a request that is not much smaller. */
+ * driver for (backends/cuda/memory.py). A block serves a request that is not much smaller. A device with several queues
+ * has a pool for each, to which blocks that were taken for it return: what is still under way there may use them. */
 #include "front.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define POOLS 33 /* as many as backends/cuda/streams.py has streams, and one */
 
 typedef struct {
     uint64_t size;
@@ -15,14 +18,20 @@ typedef struct {
 
 typedef struct {
     uint64_t address, size; /* 0: an empty place */
+    Size pool;
 } Lent;
+
+typedef struct {
+    Shelf *shelves; /* sorted by their size */
+    Size shelf_count, shelf_room;
+} Pool;
 
 typedef struct {
     Object head;
     Object *fresh;                       /* a function of Python's: the address of a block that the driver gives */
     uint64_t grain, small, large, waste; /* what sizes are multiples of; a block's size over what it does not serve */
-    Shelf *shelves;                      /* sorted by their size */
-    Size shelf_count, shelf_room;
+    Pool pools[POOLS];
+    Size pool;  /* from which blocks are taken now */
     Lent *lent; /* by address; as many places as a power of two */
     uint64_t lent_room, lent_count;
     uint64_t used, most, takes;
@@ -51,31 +60,32 @@ static bool lend(Blocks *all, uint64_t address, uint64_t size)
         all->lent = larger.lent;
         all->lent_room = larger.lent_room;
     }
-    all->lent[place_of(all, address)] = (Lent){address, size};
+    all->lent[place_of(all, address)] = (Lent){address, size, all->pool};
     all->lent_count++;
     return true;
 }
 
-/* The size of a block that is not lent any more; 0 where it was not. */
-static uint64_t returned(Blocks *all, uint64_t address)
+/* A block that is not lent any more; of size 0 where it was not. */
+static Lent returned(Blocks *all, uint64_t address)
 {
-    if (!all->lent_room || !address) return 0;
-    uint64_t at = place_of(all, address), mask = all->lent_room - 1, size = all->lent[at].size;
-    if (!all->lent[at].address) return 0;
-    all->lent[at] = (Lent){0, 0};
+    if (!all->lent_room || !address) return (Lent){0, 0, 0};
+    uint64_t at = place_of(all, address), mask = all->lent_room - 1;
+    Lent found = all->lent[at];
+    if (!found.address) return found;
+    all->lent[at] = (Lent){0, 0, 0};
     all->lent_count--;
     for (uint64_t next = (at + 1) & mask; all->lent[next].address; next = (next + 1) & mask) {
         Lent moved = all->lent[next]; /* which may have stood aside for the one that left */
-        all->lent[next] = (Lent){0, 0};
+        all->lent[next] = (Lent){0, 0, 0};
         all->lent[place_of(all, moved.address)] = moved;
     }
-    return size;
+    return found;
 }
 
 /* ---- what is kept ----------------------------------------------------------------------------------------------- */
 
 /* The first shelf of blocks that are no smaller. */
-static Size shelf_at(const Blocks *all, uint64_t size)
+static Size shelf_at(const Pool *all, uint64_t size)
 {
     Size low = 0, high = all->shelf_count;
     while (low < high) {
@@ -88,7 +98,7 @@ static Size shelf_at(const Blocks *all, uint64_t size)
     return low;
 }
 
-static Shelf *shelf_of(Blocks *all, uint64_t size)
+static Shelf *shelf_of(Pool *all, uint64_t size)
 {
     Size at = shelf_at(all, size);
     if (at < all->shelf_count && all->shelves[at].size == size) return &all->shelves[at];
@@ -106,9 +116,9 @@ static Shelf *shelf_of(Blocks *all, uint64_t size)
 }
 
 /* Without memory for its address a block is lost, which the device can bear sooner than the host this. */
-static void keep(Blocks *all, uint64_t address, uint64_t size)
+static void keep(Blocks *all, uint64_t address, uint64_t size, Size pool)
 {
-    Shelf *shelf = shelf_of(all, size);
+    Shelf *shelf = shelf_of(&all->pools[pool], size);
     if (shelf && shelf->count == shelf->room) {
         Size room = shelf->room ? 2 * shelf->room : 4;
         uint64_t *kept = realloc(shelf->kept, (size_t)room * sizeof *kept);
@@ -122,8 +132,9 @@ static void keep(Blocks *all, uint64_t address, uint64_t size)
 /* A kept block that is not much larger; its size, or 0. */
 static uint64_t again(Blocks *all, uint64_t wanted, uint64_t *address)
 {
-    for (Size at = shelf_at(all, wanted); at < all->shelf_count; at++) {
-        Shelf *shelf = &all->shelves[at];
+    const Pool *pool = &all->pools[all->pool];
+    for (Size at = shelf_at(pool, wanted); at < pool->shelf_count; at++) {
+        Shelf *shelf = &pool->shelves[at];
         if (shelf->size != wanted && shelf->size * (all->waste - 1) > wanted * all->waste) return 0;
         if (!shelf->count) continue;
         *address = shelf->kept[--shelf->count];
@@ -161,7 +172,7 @@ static Object *take(Object *self, Object *given)
     }
     if (!address) return python.PyErr_Occurred() ? NULL : complain("the driver gave no address");
     if (!lend(all, address, found)) {
-        keep(all, address, found);
+        keep(all, address, found, all->pool);
         return python.PyErr_NoMemory();
     }
     all->used += found;
@@ -176,10 +187,10 @@ static Object *give(Object *self, Object *given)
     uint64_t address = (uint64_t)python.PyLong_AsLongLong(given);
     if (python.PyErr_Occurred()) return NULL;
     if (!address) return held(helper.none);
-    uint64_t size = returned(all, address);
-    if (!size) return complain("give(address): no block that is lent begins there");
-    all->used -= size;
-    keep(all, address, size);
+    const Lent block = returned(all, address);
+    if (!block.size) return complain("give(address): no block that is lent begins there");
+    all->used -= block.size;
+    keep(all, address, block.size, block.pool);
     return held(helper.none);
 }
 
@@ -189,18 +200,39 @@ static Object *release(Object *self, Object *const *given, Size count)
     (void)given, (void)count;
     Blocks *all = (Blocks *)self;
     Object *found = python.PyList_New(0);
-    for (Size at = 0; found && at < all->shelf_count; at++) {
-        Shelf *shelf = &all->shelves[at];
-        while (found && shelf->count) {
-            Object *address = python.PyLong_FromLongLong((long long)shelf->kept[shelf->count - 1]);
-            if (!address || python.PyList_Append(found, address))
-                become(&found, NULL);
-            else
-                shelf->count--;
-            dropped(address);
+    for (Pool *pool = all->pools; pool < all->pools + POOLS; pool++)
+        for (Size at = 0; found && at < pool->shelf_count; at++) {
+            Shelf *shelf = &pool->shelves[at];
+            while (found && shelf->count) {
+                Object *address = python.PyLong_FromLongLong((long long)shelf->kept[shelf->count - 1]);
+                if (!address || python.PyList_Append(found, address))
+                    become(&found, NULL);
+                else
+                    shelf->count--;
+                dropped(address);
+            }
         }
-    }
     return found;
+}
+
+/* use(pool): take blocks from this pool from now on. */
+static Object *use(Object *self, Object *given)
+{
+    long long pool = python.PyLong_AsLongLong(given);
+    if (python.PyErr_Occurred()) return NULL;
+    if (pool < 0 || pool >= POOLS) return complain("use(pool): there is no such pool");
+    ((Blocks *)self)->pool = (Size)pool;
+    return held(helper.none);
+}
+
+/* pool_of(address): the pool that a block which is lent was taken from; -1 of others. */
+static Object *pool_of(Object *self, Object *given)
+{
+    const Blocks *all = (Blocks *)self;
+    uint64_t address = (uint64_t)python.PyLong_AsLongLong(given);
+    if (python.PyErr_Occurred()) return NULL;
+    const Lent *found = all->lent_room && address ? &all->lent[place_of(all, address)] : NULL;
+    return python.PyLong_FromLongLong(found && found->address ? (long long)found->pool : -1);
 }
 
 /* counts(): bytes in use, bytes kept, the most ever used, blocks asked for. */
@@ -209,8 +241,9 @@ static Object *counts(Object *self, Object *const *given, Size count)
     (void)given, (void)count;
     const Blocks *all = (Blocks *)self;
     uint64_t kept = 0;
-    for (Size at = 0; at < all->shelf_count; at++)
-        kept += all->shelves[at].size * (uint64_t)all->shelves[at].count;
+    for (const Pool *pool = all->pools; pool < all->pools + POOLS; pool++)
+        for (Size at = 0; at < pool->shelf_count; at++)
+            kept += pool->shelves[at].size * (uint64_t)pool->shelves[at].count;
     const uint64_t told[] = {all->used, kept, all->most, all->takes};
     Object *made = python.PyTuple_New(4);
     for (Size k = 0; made && k < 4; k++)
@@ -238,9 +271,11 @@ static void deallocate_blocks(Object *self)
     Blocks *all = (Blocks *)self;
     python.PyObject_GC_UnTrack(self);
     clear_blocks(self);
-    for (Size at = 0; at < all->shelf_count; at++)
-        free(all->shelves[at].kept);
-    free(all->shelves);
+    for (Pool *pool = all->pools; pool < all->pools + POOLS; pool++) {
+        for (Size at = 0; at < pool->shelf_count; at++)
+            free(pool->shelves[at].kept);
+        free(pool->shelves);
+    }
     free(all->lent);
     python.PyObject_GC_Del(self);
     dropped(type);
@@ -280,6 +315,8 @@ bool open_blocks(Object *module)
         {"take", take, ONE_ARGUMENT, "The address of a block of at least so many bytes."},
         {"give", give, ONE_ARGUMENT, "Keep a block for whoever needs one next."},
         {"release", release, FAST_CALL, "The addresses of kept blocks, which are not kept any more."},
+        {"use", use, ONE_ARGUMENT, "Take blocks from a pool from now on."},
+        {"pool_of", pool_of, ONE_ARGUMENT, "The pool that a lent block was taken from; -1 of others."},
         {"counts", counts, FAST_CALL, "Bytes in use, bytes kept, the most ever used, blocks asked for."},
         {NULL, NULL, 0, NULL}};
     static TypeSlot slots[] = {

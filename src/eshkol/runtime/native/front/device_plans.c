@@ -26,7 +26,7 @@ typedef struct {
 typedef struct {
     Object head;
     Object *facts; /* what Python gave, which keeps what the rest refers to */
-    Object *machine, *take, *give, *lock, *unlock, *bring, *failed, *dtypes, *constants, *arena;
+    Object *machine, *take, *give, *lock, *unlock, *bring, *failed, *order, *dtypes, *constants, *arena;
     eshkol_launches *launches;
     Fresh *fresh;
     Shown *shown;
@@ -114,16 +114,33 @@ static void called_aside(Object *function, Object *argument)
     python.PyErr_Restore(kind, error, trace);
 }
 
+/* Where a device has several queues: let this one wait for what values need, or note what it was asked for. */
+static bool ordered(const DevicePlan *plan, Object *own, bool after)
+{
+    if (!plan->launches->device->queues) return true;
+    Object *done = python.PyObject_CallFunctionObjArgs(plan->order, own, after ? helper.true_ : helper.none, NULL);
+    dropped(done);
+    return done != NULL;
+}
+
 static bool launched(const DevicePlan *plan, Object *own, uint64_t base)
 {
     Object *locked = python.PyObject_CallObject(plan->lock, NULL);
     if (!locked) return false;
     dropped(locked);
     fill(plan, own, base);
-    void *state = python.PyEval_SaveThread();
-    int status = eshkol_launches_run(plan->launches);
-    python.PyEval_RestoreThread(state);
-    if (status) {
+    int status = -1;
+    bool asked = ordered(plan, own, false);
+    if (asked) {
+        void *state = python.PyEval_SaveThread();
+        status = eshkol_launches_run(plan->launches);
+        python.PyEval_RestoreThread(state);
+        if (!ordered(plan, own, true)) {
+            asked = false;
+            status = -1;
+        }
+    }
+    if (asked && status) {
         Object *code = python.PyLong_FromLongLong(status);
         if (code) dropped(python.PyObject_CallFunctionObjArgs(plan->failed, code, NULL));
         dropped(code);
@@ -245,12 +262,13 @@ static bool tabled(DevicePlan *plan, Object *fresh, Object *shown, Object *homes
 static Object *plan_type;
 
 /* device_plan(machine, take, give, lock, unlock, bring, failed, launches, owner, dtypes, constants, fresh, arena,
- * homes, shown, inherits): `launches` is the address of what `owner` holds; of `fresh`, each is (shape, dtype, type,
- * count, bytes); of `homes` (place, offset), of `shown` (number, shape or None, dtype); `arena` is a size, or None. */
+ * homes, shown, inherits, order): `launches` is the address of what `owner` holds; of `fresh`, each is (shape, dtype,
+ * type, count, bytes); of `homes` (place, offset), of `shown` (number, shape or None, dtype); `arena` is a size, or
+ * None; `order(values, after)` is asked where the device has several queues. */
 static Object *new_plan(Object *self, Object *const *given, Size count)
 {
     (void)self;
-    if (count != 16) return complain("device_plan(...) takes sixteen arguments");
+    if (count != 17) return complain("device_plan(...) takes seventeen arguments");
     DevicePlan *plan = (DevicePlan *)python.PyType_GenericAlloc(plan_type, 0);
     if (!plan) return NULL;
     plan->facts = python.PyTuple_New(count);
@@ -265,6 +283,7 @@ static Object *new_plan(Object *self, Object *const *given, Size count)
     plan->constants = given[10];
     plan->arena = given[12];
     plan->inherits = given[15] == helper.true_;
+    plan->order = given[16];
     plan->params = python.PyTuple_Size(given[9]);
     plan->held_count = python.PyTuple_Size(given[10]);
     if (plan->facts && !python.PyErr_Occurred() && tabled(plan, given[11], given[14], given[13])) return &plan->head;
