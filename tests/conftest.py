@@ -74,9 +74,12 @@ def _set_aside(path: Path) -> None:
         gc.freeze()
 
 
-# Folders in whose tests `make test` compiles for the CPU without LLVM's optimizer: they are about something else than
-# its work, which would take most of their time. Tests marked `optimized` are about it, or compute for long.
-AS_WRITTEN = frozenset({"bindings", "habits", "lang", "nn", "ops", "peers", "schedule", "tensors", "tests", "train"})
+# Folders and files in whose tests `make test` compiles for the CPU without LLVM's optimizer: they are about something
+# else than its work, which would take most of their time. Tests marked `optimized` are about it, or compute for long.
+AS_WRITTEN = frozenset({
+    "bindings", "habits", "lang", "nn", "ops", "peers", "schedule", "tensors", "tests", "train",
+    "test_cpu_linear", "test_cpu_order",  # of the runtime's C; kernels only bring values there
+})  # fmt: skip
 OPTIMIZED = frozenset({"random_programs"})
 _opened: dict[str, Backend] = {}  # the backends of tests that are optimized: they share no code with the others
 
@@ -106,7 +109,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
             pass
         elif folder in OPTIMIZED or item.get_closest_marker("optimized"):
             patch.setattr("eshkol.tensors.devices._opened", _opened)
-        elif folder in AS_WRITTEN:
+        elif folder in AS_WRITTEN or item.path.stem in AS_WRITTEN:
             patch.setenv("ESHKOL_OPTIMIZE", "0")
         return (yield)
 

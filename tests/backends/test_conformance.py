@@ -1,6 +1,7 @@
 """Instruction by instruction: that every row is looked at, that machines agree, and that a difference is seen."""
 
 import itertools
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,10 +12,9 @@ from eshkol.atlas.types import Type
 from eshkol.backends.cpu import CpuBackend
 from eshkol.backends.reference import ReferenceBackend
 from eshkol.conformance.__main__ import main
-from eshkol.conformance.instructions import instruction, instruction_cases
+from eshkol.conformance.instructions import InstructionCase, instruction, instruction_cases
 from eshkol.conformance.outcomes import FAIL, PASS, REFUSED
 
-CASES = {case.name: case for case in instruction_cases()}
 WITHOUT_NUMBERS = {
     "MOV_IMM",
     "SEL",
@@ -26,8 +26,14 @@ WITHOUT_NUMBERS = {
 }  # of constants, classes, bounds; SEL is with SETcc
 
 
+@cache
+def cases() -> dict[str, InstructionCase]:
+    """All of them, by name; made when they are first asked for, since every worker imports this."""
+    return {case.name: case for case in instruction_cases()}
+
+
 def test_every_instruction_with_values_is_there():
-    words = set(itertools.chain.from_iterable(name.split() for name in CASES))
+    words = set(itertools.chain.from_iterable(name.split() for name in cases()))
     assert {op.name for op in ROWS.values() if isinstance(op.meaning, Values)} - words <= WITHOUT_NUMBERS
     assert {str(ty) for ty in Type} <= words
 
@@ -37,12 +43,12 @@ def test_every_instruction_with_values_is_there():
              "SETcc LT BF16", "LDS STS I32", "ATOM Add F32", "SREG BlockX", "MIN F64"],
 )  # fmt: skip
 def test_the_cpu_agrees(name):
-    outcome = instruction(CASES[name], CpuBackend())
+    outcome = instruction(cases()[name], CpuBackend())
     assert outcome.result == PASS, str(outcome)
 
 
 def test_what_a_machine_lacks_is_refused_by_name():
-    outcome = instruction(CASES["SubGroupXor F32 by 1"], CpuBackend())
+    outcome = instruction(cases()["SubGroupXor F32 by 1"], CpuBackend())
     assert (outcome.result, outcome.row) == (REFUSED, "SubGroupXor")
     assert "SubGroupXor" in outcome.message
 
@@ -60,14 +66,14 @@ class Wrong(ReferenceBackend):
 
 @pytest.mark.parametrize("name", ["ADD F32", "XOR U8", "MUL I256", "CVT F64 to F32", "SETcc GE I64"])
 def test_a_difference_of_one_bit_is_a_failure(name):
-    outcome = instruction(CASES[name], Wrong())
+    outcome = instruction(cases()[name], Wrong())
     assert outcome.result == FAIL
     assert "1 of " in outcome.message
     assert "on the reference machine" in outcome.message
 
 
 def test_expanded_rows_may_differ_in_the_last_places_only():
-    case = CASES["EXP F32"]
+    case = cases()["EXP F32"]
     wanted = case.run(ReferenceBackend())
     near = {**wanted, "out": np.nextafter(wanted["out"], np.float32(2), dtype=np.float32)}
     case.compare(near, wanted)

@@ -6,7 +6,7 @@
 
 #include "order.h"
 
-#if defined(__GNUC__) && !defined(__clang__)
+#if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__) /* not for who looks for faults */
 #pragma GCC optimize("O3") /* loops over numbers become vectors */
 #endif
 

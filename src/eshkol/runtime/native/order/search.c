@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#if defined(__GNUC__) && !defined(__clang__)
+#if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__) /* not for who looks for faults */
 #pragma GCC optimize("O3") /* loops over numbers become vectors */
 #endif
 
