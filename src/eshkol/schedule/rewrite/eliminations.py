@@ -18,7 +18,7 @@ import numpy as np
 from eshkol.atlas.machines import MachineDescription
 from eshkol.errors import TensorError
 from eshkol.graph.control import scan
-from eshkol.graph.function import Function, trace
+from eshkol.graph.function import trace
 from eshkol.graph.node import Node, constant, make
 from eshkol.ops import dtypes
 from eshkol.ops.creation import iota
@@ -31,7 +31,7 @@ from eshkol.ops.reductions import any_, argmax, max_, sum_
 from eshkol.ops.row import STRUCTURE, Aval, NoDerivative, Op, Pull, row
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import PICK
-from eshkol.schedule.rewrite.walk import New, again, in_order, walked
+from eshkol.schedule.rewrite.walk import New, again, functions_of, in_order, inside, walked
 
 SINGULAR = ("a matrix is singular: its system has no one solution", "lstsq gives the nearest solution")
 SINGULAR_TRIANGLE = ("a triangular matrix is singular: an element of its diagonal is 0", SINGULAR[1])
@@ -82,7 +82,7 @@ def eliminate(results: Sequence[Node], target: MachineDescription) -> list[Node]
     if not target.blocks:
         return list(results)
     order = in_order(results)
-    if not any(node.op.name in RULES or _bodies(node) for node in order):
+    if not any(node.op.name in RULES or functions_of(node) for node in order):
         return list(results)
     several: dict[Node, tuple[Node, ...]] = {}  # the results of what has more than one
 
@@ -97,24 +97,9 @@ def eliminate(results: Sequence[Node], target: MachineDescription) -> list[Node]
             if not isinstance(made, tuple):
                 return made
             several[node] = made
-        elif bodies := _bodies(node):
-            made_of = {name: _eliminated(body, target) for name, body in bodies.items()}
-            if any(made_of[name] is not body for name, body in bodies.items()):
-                return make(found.op, found.inputs, found.attrs._replace(**made_of))
-        return found
+        return inside(found, (eliminate, target), lambda bodies: eliminate(bodies, target)) or found
 
     return walked(results, order, looped)
-
-
-def _bodies(node: Node) -> dict[str, Function]:
-    fields: dict[str, Any] = getattr(node.attrs, "_asdict", dict)() if node.data is None else {}
-    return {name: f for name, f in fields.items() if isinstance(f, Function)}
-
-
-def _eliminated(function: Function, target: MachineDescription) -> Function:
-    results = eliminate(function.results, target)
-    same = all(a is b for a, b in zip(results, function.results, strict=True))
-    return function if same else Function(function.params, tuple(results), function.scope)
 
 
 # --- loops over columns ---------------------------------------------------------------------------
