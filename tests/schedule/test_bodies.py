@@ -126,3 +126,11 @@ def test_eigenvalues_in_bodies_are_computed_without_vectors(monkeypatch):
     monkeypatch.setattr(NativePlan, "_code", noted)
     ek.jit(lambda c: ek.scan(step, c, ek.arange(3)))(ek.tensor(x))
     assert seen == ["eigvalsh"]
+
+
+def test_exponentials_of_matrices_are_native_and_so_are_their_gradients(monkeypatch):
+    def in_loop(x):
+        return ek.scan(lambda c, k: (ek.expm(c * 0.5), ek.grad(lambda y: ek.expm(y).sum())(c)), x, ek.arange(3))
+
+    for function in (ek.expm, ek.grad(lambda x: ek.expm(x).sum()), in_loop):
+        assert host_steps(function, ROWS[:, :6], monkeypatch=monkeypatch) == []

@@ -1,5 +1,6 @@
 """The compiler of graphs: a flat list of passes from the results of a function to a plan that a machine runs.
 
+    exponentials  those of matrices, as products           rewrite/exponentials.py
     simplify   fewer and cheaper nodes                     rewrite/simplify.py
     arrange    products in better order and pieces         rewrite/arrange.py
     orders     sorts as far as they are read               rewrite/orders.py
@@ -48,6 +49,7 @@ from eshkol.schedule.rewrite.arrange import arrange
 from eshkol.schedule.rewrite.attention import attention_in_fragments
 from eshkol.schedule.rewrite.decompose import decompose
 from eshkol.schedule.rewrite.eliminations import eliminate
+from eshkol.schedule.rewrite.exponentials import exponentials
 from eshkol.schedule.rewrite.factors import share_factors
 from eshkol.schedule.rewrite.orders import cut_sorts
 from eshkol.schedule.rewrite.pairs import as_pairs
@@ -66,6 +68,7 @@ ReadyPlan = NativePlan | DevicePlan | StepwisePlan
 GraphPass = Callable[[Sequence[Node], MachineDescription], list[Node]]
 Stage = tuple[str, list[Node]]  # a pass, and what it gives
 PASSES: list[tuple[str, GraphPass]] = [
+    ("exponentials", exponentials),
     ("eliminations", eliminate),
     ("simplify", lambda results, target: simplify(results)),
     ("arrange", arrange),

@@ -65,6 +65,7 @@ FLAGS = (
 DUMPS = {
     "core": "core forms of a program, as the expander gives them",
     "calculus": "typed programs of procedures that are differentiated, or why there is none",
+    "exponentials": "graphs with products for exponentials of matrices",
     "eliminations": "graphs with loops over columns for linear algebra, on GPUs",
     "simplify": "graphs of fewer and cheaper nodes",
     "arrange": "graphs with products in better order, and in pieces",
