@@ -4,6 +4,7 @@
     simplify   fewer and cheaper nodes                     rewrite/simplify.py
     arrange    products in better order and pieces         rewrite/arrange.py
     orders     sorts as far as they are read               rewrite/orders.py
+    draws      random bits by blocks                       rewrite/draws.py
     factors    factors once, vectors if they are read      rewrite/factors.py
     windows    greatest elements of windows, by value      rewrite/windows.py
     attention  attention that kernels compute at once      rewrite/attention.py
@@ -48,6 +49,7 @@ from eshkol.schedule.plan.verify import verify_arena, verify_plan
 from eshkol.schedule.rewrite.arrange import arrange
 from eshkol.schedule.rewrite.attention import attention_in_fragments
 from eshkol.schedule.rewrite.decompose import decompose
+from eshkol.schedule.rewrite.draws import draw_by_blocks
 from eshkol.schedule.rewrite.eliminations import eliminate
 from eshkol.schedule.rewrite.exponentials import exponentials
 from eshkol.schedule.rewrite.factors import share_factors
@@ -73,6 +75,7 @@ PASSES: list[tuple[str, GraphPass]] = [
     ("simplify", lambda results, target: simplify(results)),
     ("arrange", arrange),
     ("orders", cut_sorts),
+    ("draws", draw_by_blocks),
     ("factors", share_factors),
     ("windows", greatest_of_windows),
     ("attention", attention_in_fragments),
