@@ -66,7 +66,7 @@ def draw_by_blocks(results: Sequence[Node], target: MachineDescription) -> list[
     if target.blocks or not any(node.data is None and (_is_long(node) or functions_of(node)) for node in order):
         return list(results)
 
-    def by_blocks(node: Node, new: New) -> Node | None:
+    def by_blocks(node: Node, new: New) -> Any:
         if node.data is None and _is_long(node):
             return _drawn(new[node.inputs[0]], node.attrs)
         if functions_of(node):
@@ -80,7 +80,7 @@ def _is_long(node: Node) -> bool:
     return node.op is random_bits and count(node.attrs.shape) >= MANY
 
 
-def _drawn(key: Node, a: Bits) -> Node:
+def _drawn(key: Node, a: Bits) -> Any:
     wide, total, batch = a.dtype is uint64, count(a.shape), key.shape[:-1]
     words = make(WORDS, (key,), Words(total if wide else -(-total // 2), a.range))
     if wide:
