@@ -103,6 +103,27 @@ def test_keys_that_first_bits_do_not_tell_apart():
     compare(x[:1000], Ordered(descending=True, ranges=((0, 1000),), values=False, places=True))
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_wide_numbers_with_their_places(threads, monkeypatch):
+    """Keys and places in 8 bytes: exactly, or with bits left out that matter or not; evenly spread or not."""
+    rng = np.random.default_rng(threads)
+    n = 70_001
+    high = rng.integers(0, 2**63, n, dtype=np.int64)
+    rows = [
+        high, high.view(np.uint64) * 2, high % 1000, high % 100 * 10**9, rng.normal(size=n),
+        drawn(rng, (n,), "float64"),
+        (high >> 50 << 50) + high % 3,  # what is left out tells apart what is kept does not
+        np.where(high % 2 == 0, -(2**63), 2**63 - 1) + high % 40 * np.where(high % 2 == 0, 1, -1),
+        np.full(n, 7), np.r_[high[: n - 1], 0], (high % 64 << 57).view(np.uint64) + (high % 7).astype(np.uint64),
+    ]  # fmt: skip
+    with Scheduler(threads) as pool:
+        monkeypatch.setattr(order, "default_scheduler", lambda: pool)
+        for x in rows:
+            for descending, values in ((False, False), (True, True)):
+                compare(x, Ordered(descending, ((0, n),), values, places=True))
+        compare(np.stack([rows[0], rows[2]])[:, :300], Ordered(False, ((0, 300),), True, places=True))
+
+
 def test_what_has_no_order_has_no_code():
     x = Aval((3,), dtypes.complex64)
     assert order.CODES["ordered"](Ordered(False, ((0, 3),), True, False), [x], [x]) is None

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from calls import gradient, value
 
+import eshkol as ek
 from eshkol.errors import DerivativeError, DTypeError, EshkolError, ShapeError, TensorError
 
 SQUARE = (
@@ -205,3 +206,76 @@ def test_least_squares_keep_the_digits_of_the_right_side():
     np.testing.assert_allclose(found, np.linalg.lstsq(x.astype(np.float64), b, rcond=None)[0], rtol=1e-13)
     noisy = np.array([[1.0, 1.0], [1.0, 1.0 + 1e-7]], np.float32)  # of rank 1 by the digits of float32
     np.testing.assert_allclose(value("lstsq", noisy, np.ones(2)), [0.5, 0.5], rtol=1e-6)
+
+
+def exactly(x, direction=None):
+    """e^x in long doubles, which hold more on some machines; or its derivative, which is a corner of that of blocks."""
+    if direction is not None:
+        n = x.shape[-1]
+        return exactly(np.block([[x, direction], [np.zeros_like(x), x]]))[..., :n, n:]
+    wide = np.clongdouble if x.dtype.kind == "c" else np.longdouble
+    halvings = int(max(0, np.ceil(np.log2(np.abs(x).sum(-2).max() / 0.1))))
+    small = x.astype(wide) / np.longdouble(2) ** halvings
+    total = term = np.broadcast_to(np.eye(x.shape[-1], dtype=wide), x.shape)
+    for k in range(1, 24):
+        term = term @ small / k
+        total = total + term
+    for _ in range(halvings):
+        total = total @ total
+    return total
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+@pytest.mark.parametrize("norm", [1e-3, 0.3, 1.4, 1.5, 6.0, 40.0])
+def test_compiled_exponentials_and_their_derivatives_are_accurate(dtype, norm):
+    """As products, to a few units in the last place of the greatest element; each matrix of a batch by itself."""
+    rng = np.random.default_rng(int(norm * 10))
+    x, direction = rng.normal(size=(2, 6, 5, 5))
+    x[:2] -= np.swapaxes(x[:2], -1, -2)  # rotations
+    x[2] = -x[2] @ x[2].T
+    x[3] = np.triu(x[3])
+    x = x * norm / np.abs(x).sum(-2).max(-1)[:, None, None]
+    x[4] *= 1e-3  # is not halved as often
+    if np.dtype(dtype).kind == "c":
+        x = x + 0.5j * np.roll(x, 1, -1)
+    x, direction = x.astype(dtype), direction.astype(dtype)
+    units = np.finfo(dtype).eps * (4 + 4 * norm)
+    for found, wanted in (
+        (ek.expm(ek.tensor(x)), exactly(x)),
+        (ek.jvp(ek.expm, (ek.tensor(x),), (ek.tensor(direction),))[1], exactly(x, direction)),
+    ):
+        assert found.numpy().dtype == dtype
+        largest = np.abs(wanted).max((-2, -1), keepdims=True)
+        assert (np.abs(found.numpy() - wanted) <= units * largest).all()
+
+
+def test_compiled_exponentials_of_nothing_and_of_what_is_not_finite():
+    assert (ek.expm(ek.zeros((2, 2))).numpy() == np.eye(2)).all()
+    assert ek.expm(ek.zeros((3, 0, 0))).shape == (3, 0, 0)
+    assert ek.expm(ek.zeros((0, 3, 3))).shape == (0, 3, 3)
+    assert np.isinf(ek.expm(ek.tensor([[1e4]])).item())
+    mixed = ek.expm(ek.tensor([[[np.nan, 1.0], [0.0, 1.0]], [[np.inf, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]]))
+    assert np.isnan(mixed.numpy()[:2, 0, 0]).all()
+    assert (mixed.numpy()[2] == np.eye(2)).all()
+
+
+def test_second_derivatives_and_batches_of_exponentials():
+    x = np.random.default_rng(0).normal(size=(4, 3, 3))
+
+    def total(y):
+        return (ek.expm(y) ** 2).sum()
+
+    for way in (ek.jit, lambda f: f):
+        hessian = way(ek.hessian(total))(ek.tensor(x[0])).numpy().reshape(9, 9)
+        wanted = np.zeros((9, 9))
+        for k in range(9):
+            step = np.zeros(9)
+            step[k] = 1e-5
+            ahead, behind = (
+                ek.grad(total)(ek.tensor(x[0] + sign * step.reshape(3, 3))).numpy().ravel() for sign in (1, -1)
+            )
+            wanted[k] = (ahead - behind) / 2e-5
+        np.testing.assert_allclose(hessian, wanted, rtol=1e-6, atol=1e-6 * np.abs(wanted).max())
+        batched = way(ek.vmap(ek.grad(total)))(ek.tensor(x)).numpy()
+        for one, alone in zip(batched, x, strict=True):
+            np.testing.assert_allclose(one, ek.grad(total)(ek.tensor(alone)).numpy(), rtol=1e-12)

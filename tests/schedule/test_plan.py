@@ -148,7 +148,7 @@ def test_carries_that_change_places_and_ones_that_stay():
 
 
 def test_what_the_host_computes_stands_between_native_calls():
-    plan = check(*function_of(lambda x: ek.expm(x * 2) + ek.cumsum(x, 0), floats(3, 3)))
+    plan = check(*function_of(lambda x: ek.real(ek.acos(ek.cast(x, "complex128"))) + ek.cumsum(x, 0), floats(3, 3)))
     assert sum(isinstance(s, OnHost) for s in plan.steps) == 1
     assert len(NativePlan(plan, open_backend(CPU)).parts) == 3
 

@@ -270,7 +270,7 @@ def test_a_host_step_inside_a_loop_copies_what_it_needs_and_no_more():
     matrices = np.random.default_rng(1).normal(size=(5, 3, 3))
 
     def body(total, matrix):
-        return total + ek.expm(matrix).sum(), total * 2.0
+        return total + ek.real(ek.acos(ek.cast(matrix, "complex128"))).sum(), total * 2.0
 
     def run():
         return ek.scan(body, ek.tensor(0.0, dtype=ek.float64), ek.tensor(matrices))

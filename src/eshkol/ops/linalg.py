@@ -1,8 +1,9 @@
 """Linear algebra: systems of equations, inverses, determinants and functions of matrices.
 
 Matrices stand in the last two axes, and everything in front is a batch. Inputs are float32, float64 or complex.
-Decompositions are in `decompositions.py` and `lu.py`, what follows from them in `inverses.py`. The CPU has code of its
-own for most of these (`runtime/native/linear/`); LAPACK on the host is the reference of all.
+Decompositions are in `decompositions.py` and `lu.py`, what follows from them in `inverses.py`, exponentials in
+`exponentials.py`. The CPU has code of its own for most of these (`runtime/native/linear/`); LAPACK on
+the host is the reference of all.
 """
 
 from __future__ import annotations
@@ -15,9 +16,7 @@ import numpy as np
 from eshkol.errors import ShapeError, TensorError
 from eshkol.ops import shapes
 from eshkol.ops.contraction import matmul, tensor, turned
-from eshkol.ops.creation import full
 from eshkol.ops.elementwise import cast, conj, equal, imag, real, where
-from eshkol.ops.joining import along, concatenate
 from eshkol.ops.matrices import (
     GROUP,
     KINDS,
@@ -40,7 +39,7 @@ from eshkol.ops.matrices import (
 from eshkol.ops.movement import expand, reshape
 from eshkol.ops.products import prod
 from eshkol.ops.reductions import sum_
-from eshkol.ops.row import HOST, NATIVE, TABLE, Aval, Draw, HasAval, Jvp, Parts, Value, composite, primitive, sample
+from eshkol.ops.row import NATIVE, TABLE, Aval, Draw, HasAval, Jvp, Parts, Value, composite, primitive, sample
 
 # --- systems of equations -------------------------------------------------------------------------
 
@@ -325,68 +324,3 @@ def matrix_power(x: Value, n: int) -> Any:
         if left:
             base = matmul(base, base)
     return expand(identity(x), x.shape) if result is None else result
-
-
-def _expm(a: None, x: Any) -> Any:
-    from scipy.linalg import expm as of_matrix
-
-    return of_matrix(x) if x.size else x
-
-
-def _jvp_expm(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
-    return expm_frechet(inputs[0], tangents[0])
-
-
-@primitive(
-    group=GROUP, dtypes=KINDS, infer=same_square, reference=_expm, lower=HOST, derivative=Jvp(_jvp_expm),
-    batch=batch_alone("expm"), aliases=("matrix_exp",), tolerance=8.0,
-    samples=both(
-        lambda kind: sample(Draw((2, 2), kind=kind)), lambda kind: sample(Draw((2, 3, 3), kind=kind)),
-        lambda kind: sample(Draw((0, 0), kind=kind)),
-    ),
-)  # fmt: skip
-def expm(x: Value) -> None:
-    """The exponential of square matrices: the sum of their powers over factorials."""
-
-
-def _infer_frechet(a: None, x: HasAval, direction: HasAval) -> Aval:
-    square(x)
-    if x.shape[-2:] != direction.shape[-2:]:
-        raise ShapeError(f"the direction {list(direction.shape)} is not of the shape of {list(x.shape)}")
-    return Aval(shapes.broadcast(x.shape, direction.shape), x.dtype)
-
-
-def _frechet(a: None, x: Any, direction: Any) -> Any:
-    n = x.shape[-1]
-    x, direction = np.broadcast_arrays(x, direction)
-    return _expm(a, np.block([[x, direction], [np.zeros_like(x), x]]))[..., :n, n:]
-
-
-def _blocks(x: Any, direction: Any) -> Any:
-    """The matrices whose functions have the derivative of the function of x along the direction in a corner."""
-    return concatenate([concatenate([x, direction], -1), concatenate([full(x, x.shape, 0), x], -1)], -2)
-
-
-def _jvp_frechet(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
-    """r is a corner of expm of blocks, so its derivative is that corner of the derivative."""
-    (x, direction), (dx, ddirection) = inputs, tangents
-    if dx is None:
-        return expm_frechet(x, ddirection)
-    x, direction = (expand(y, r.shape) for y in (x, direction))
-    n = x.shape[-1]
-    moved = _blocks(expand(dx, r.shape), full(x, r.shape, 0) if ddirection is None else expand(ddirection, r.shape))
-    whole = expm_frechet(_blocks(x, direction), moved)
-    return along(along(whole, r.ndim - 2, 0, n), r.ndim - 1, n, 2 * n)
-
-
-def _transpose_frechet(a: None, ct: Any, linear: Any, inputs: Any) -> Any:
-    return None, expm_frechet(turned(inputs[0]), ct)
-
-
-@primitive(
-    group=GROUP, promote="common", dtypes=KINDS, infer=_infer_frechet, reference=_frechet, lower=HOST, method=False,
-    derivative=Jvp(_jvp_frechet, _transpose_frechet), batch=batch_pair("expm_frechet"), tolerance=8.0,
-    samples=both(lambda kind: sample(Draw((2, 2), kind=kind), Draw((2, 2), kind=kind))),
-)  # fmt: skip
-def expm_frechet(x: Value, direction: Value) -> None:
-    """The derivative of `expm` at x along a direction, in which it is linear."""

@@ -112,16 +112,21 @@ def _bits(a: Bits, key: Any) -> Any:
     return flat.reshape((*key.shape[:-1], *a.shape))
 
 
+def words_of_block(e: Any, key: tuple[Any, Any], counter: Any, range_: int, blocks: int) -> tuple[Any, Any]:
+    """The words of one of so many blocks, as scalar code."""
+    high = e.constant(range_, uint32)
+    if blocks > 1 << 32:
+        high = e.op("OR", e.convert(counter // (1 << 32), uint32), high)
+    return threefry(_scalars(e), key, (high, e.convert(counter, uint32)))
+
+
 def _pull_bits(e: Any, a: Bits, i: Any, key: Any) -> Any:
     """An element of uint64 is a block; two of uint32 share one."""
     keys = len(key.shape) - 1
     place = e.ravel(i if keys == 0 else i[keys:], a.shape)
     counter = place if a.dtype is uint64 else place // 2
-    high = e.constant(a.range, uint32)
-    if shapes.count(a.shape) > 1 << 32:
-        high = e.op("OR", e.convert(counter // (1 << 32), uint32), high)
-    of_key = tuple(key([*(i[k] for k in range(keys)), word]) for word in (0, 1))
-    one, other = threefry(_scalars(e), of_key, (high, e.convert(counter, uint32)))
+    of_key = (key([*(i[k] for k in range(keys)), 0]), key([*(i[k] for k in range(keys)), 1]))
+    one, other = words_of_block(e, of_key, counter, a.range, shapes.count(a.shape))
     if a.dtype is uint64:
         return e.op("OR", e.op("SHL", e.convert(one, uint64), 32), e.convert(other, uint64))
     return e.select(e.compare("EQ", place % 2, 0), one, other)

@@ -1,9 +1,11 @@
 """The compiler of graphs: a flat list of passes from the results of a function to a plan that a machine runs.
 
+    exponentials   those of matrices, as products          rewrite/exponentials.py
     matrices   linear algebra as loops, on GPUs            rewrite/matrices.py
     simplify   fewer and cheaper nodes                     rewrite/simplify.py
     arrange    products in better order and pieces         rewrite/arrange.py
     orders     sorts as far as they are read               rewrite/orders.py
+    draws      random bits by blocks                       rewrite/draws.py
     factors    factors once, vectors if they are read      rewrite/factors.py
     windows    greatest elements of windows, by value      rewrite/windows.py
     attention  attention that kernels compute at once      rewrite/attention.py
@@ -49,6 +51,8 @@ from eshkol.schedule.plan.verify import verify_arena, verify_plan
 from eshkol.schedule.rewrite.arrange import arrange
 from eshkol.schedule.rewrite.attention import attention_in_fragments
 from eshkol.schedule.rewrite.decompose import decompose
+from eshkol.schedule.rewrite.draws import draw_by_blocks
+from eshkol.schedule.rewrite.exponentials import exponentials
 from eshkol.schedule.rewrite.factors import share_factors
 from eshkol.schedule.rewrite.matrices import eliminate
 from eshkol.schedule.rewrite.orders import cut_sorts
@@ -69,10 +73,12 @@ ReadyPlan = NativePlan | DevicePlan | StepwisePlan
 GraphPass = Callable[[Sequence[Node], MachineDescription], list[Node]]
 Stage = tuple[str, list[Node]]  # a pass, and what it gives
 PASSES: list[tuple[str, GraphPass]] = [
+    ("exponentials", exponentials),
     ("matrices", eliminate),
     ("simplify", lambda results, target: simplify(results)),
     ("arrange", arrange),
     ("orders", cut_sorts),
+    ("draws", draw_by_blocks),
     ("factors", share_factors),
     ("windows", greatest_of_windows),
     ("attention", attention_in_fragments),

@@ -65,10 +65,12 @@ FLAGS = (
 DUMPS = {
     "core": "core forms of a program, as the expander gives them",
     "calculus": "typed programs of procedures that are differentiated, or why there is none",
+    "exponentials": "graphs with products for exponentials of matrices",
     "matrices": "graphs with loops for linear algebra, on GPUs",
     "simplify": "graphs of fewer and cheaper nodes",
     "arrange": "graphs with products in better order, and in pieces",
     "orders": "graphs with sorts as far as they are read",
+    "draws": "graphs with random bits by blocks",
     "factors": "graphs with factors that are computed once",
     "windows": "graphs with the greatest elements of windows, where their places are not asked for",
     "attention": "graphs with attention of 16-bit floats and its gradients, where kernels compute them at once",

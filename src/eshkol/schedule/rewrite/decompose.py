@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from eshkol.graph.function import Function
-from eshkol.graph.node import Node, constant, make
+from eshkol.graph.node import Node, constant
 from eshkol.ops import dtypes
 from eshkol.ops.activations import log_softmax, softmax
 from eshkol.ops.creation import iota
@@ -30,9 +29,7 @@ from eshkol.schedule.kernels.kernel import composed
 from eshkol.schedule.kernels.placing import placed
 from eshkol.schedule.kernels.takes import checked_apart, checked_places, in_range, one_in_each_row
 from eshkol.schedule.kernels.values import SAME
-from eshkol.schedule.rewrite.walk import New, again, in_order, walked
-
-FUNCTIONS_KEPT = 512
+from eshkol.schedule.rewrite.walk import New, again, in_order, inside, walked
 
 
 def decompose(results: Sequence[Node]) -> list[Node]:
@@ -47,32 +44,7 @@ def _in_parts(node: Node, new: New) -> Node | None:
     if node.op is exp and node.inputs[0].op is log_softmax and node.inputs[0].data is None:
         found = softmax(new[node.inputs[0].inputs[0]], node.inputs[0].attrs.axis)
     rule = composed if type(found.op.lower) is Parts else RULES.get(node.op.name)
-    return (rule(found) if rule is not None else _with_bodies(found)) or found
-
-
-_functions: dict[int, tuple[Function, Function]] = {}  # by id, with the function that has it
-
-
-def _with_bodies(node: Node) -> Node | None:
-    """A loop or branch whose functions are of parts."""
-    fields: dict[str, Any] = getattr(node.attrs, "_asdict", dict)()
-    bodies = {name: _parts_of(f) for name, f in fields.items() if isinstance(f, Function)}
-    if all(bodies[name] is fields[name] for name in bodies):
-        return None
-    return make(node.op, node.inputs, node.attrs._replace(**bodies))
-
-
-def _parts_of(function: Function) -> Function:
-    found = _functions.get(id(function))
-    if found is None:
-        results = decompose(function.results)
-        same = all(a is b for a, b in zip(results, function.results, strict=True))
-        made = function if same else Function(function.params, tuple(results), function.scope)
-        while len(_functions) >= FUNCTIONS_KEPT:
-            _functions.pop(next(iter(_functions)))
-        found = _functions[id(function)] = function, made
-        _functions[id(made)] = made, made
-    return found[1]
+    return (rule(found) if rule is not None else inside(found, decompose, decompose)) or found
 
 
 # --- places of extremes ---------------------------------------------------------------------------

@@ -11,16 +11,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eshkol.atlas.machines import MachineDescription
-from eshkol.graph.function import Function
-from eshkol.graph.node import Node, make
+from eshkol.graph.node import Node
 from eshkol.ops.structural import PICK
 from eshkol.schedule.kernels.kernel import composed
 from eshkol.schedule.rewrite import eliminations, rotations
-from eshkol.schedule.rewrite.walk import New, again, in_order, walked
+from eshkol.schedule.rewrite.walk import New, again, functions_of, in_order, inside, walked
 
 RULES: dict[str, Callable[[Node], Any]] = {**eliminations.RULES, **rotations.RULES, "pinv": composed}
 """What a node of these names becomes; a tuple for several results."""
-AGAIN = ("pinv", "expm", "expm_frechet")  # whose parts are such nodes themselves
+AGAIN = ("pinv",)  # whose parts are such nodes themselves
 
 
 def eliminate(results: Sequence[Node], target: MachineDescription) -> list[Node]:
@@ -28,7 +27,7 @@ def eliminate(results: Sequence[Node], target: MachineDescription) -> list[Node]
     if not target.blocks:
         return list(results)
     order = in_order(results)
-    if not any(node.op.name in RULES or _bodies(node) for node in order):
+    if not any(node.op.name in RULES or functions_of(node) for node in order):
         return list(results)
     several: dict[Node, tuple[Node, ...]] = {}  # the results of what has more than one
 
@@ -43,21 +42,6 @@ def eliminate(results: Sequence[Node], target: MachineDescription) -> list[Node]
             if not isinstance(made, tuple):
                 return eliminate([made], target)[0] if node.op.name in AGAIN else made
             several[node] = made
-        elif bodies := _bodies(node):
-            made_of = {name: _eliminated(body, target) for name, body in bodies.items()}
-            if any(made_of[name] is not body for name, body in bodies.items()):
-                return make(found.op, found.inputs, found.attrs._replace(**made_of))
-        return found
+        return inside(found, (eliminate, target), lambda bodies: eliminate(bodies, target)) or found
 
     return walked(results, order, looped)
-
-
-def _bodies(node: Node) -> dict[str, Function]:
-    fields: dict[str, Any] = getattr(node.attrs, "_asdict", dict)() if node.data is None else {}
-    return {name: f for name, f in fields.items() if isinstance(f, Function)}
-
-
-def _eliminated(function: Function, target: MachineDescription) -> Function:
-    results = eliminate(function.results, target)
-    same = all(a is b for a, b in zip(results, function.results, strict=True))
-    return function if same else Function(function.params, tuple(results), function.scope)

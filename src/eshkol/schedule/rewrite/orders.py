@@ -2,8 +2,8 @@
 
 Comes in: nodes whose derivatives have been taken. Goes out: the same, with `ordered` for every `sort`: along the last
 axis, the values or their places or both, and only those ranks that slices read (`topk`, `kthvalue`, `median`), if they
-are few. Searches among boundaries and the places of extreme elements in long rows become ops with native code, too.
-Machines without native code keep all of them.
+are few. Searches among boundaries and the places of extreme elements in long rows become ops with native code, too,
+all of this in bodies of loops and branches as elsewhere. Machines without native code keep all of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eshkol.ops.shapes import count
 from eshkol.ops.slicing import slice_
 from eshkol.ops.sorting import Sort, search, sort
 from eshkol.ops.structural import PICK, Pick
-from eshkol.schedule.rewrite.walk import New, in_order, visible, walked
+from eshkol.schedule.rewrite.walk import New, again, functions_of, in_order, inside, visible, walked
 
 Ranks = tuple[int, int]
 SHORT_SEARCH = 4  # boundaries that a kernel compares with as quickly
@@ -87,7 +87,7 @@ EXTREME: Op = row(Op(
 def cut_sorts(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     """The results, with sorts as far as they are read."""
     order = in_order(results)
-    if not target.native or not any(node.op in _TAKEN and node.data is None for node in order):
+    if not target.native or not any(_concerns(node) for node in order):
         return list(results)
     users: dict[Node, list[Node]] = {}
     for node in order:
@@ -109,12 +109,18 @@ def cut_sorts(results: Sequence[Node], target: MachineDescription) -> list[Node]
             return _sliced(node, new[node.inputs[0]], ranges[node.inputs[0]])
         if node.op in _TAKEN:
             return _natively(node, tuple(new[x] for x in node.inputs))
+        if functions_of(node):
+            return inside(again(node, new), (cut_sorts, target), lambda bodies: cut_sorts(bodies, target))
         return cut.get(node)
 
     return walked(results, order, as_read)
 
 
 _TAKEN = frozenset({sort, search, argmax, argmin})
+
+
+def _concerns(node: Node) -> bool:
+    return node.data is None and (node.op in _TAKEN or bool(functions_of(node)))
 
 
 def _natively(node: Node, inputs: tuple[Node, ...]) -> Node | None:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eshkol.atlas.machines import MachineDescription
-from eshkol.graph.function import Function
 from eshkol.graph.node import Current, Node, make, remade
 from eshkol.ops.contraction import matrix_product
 from eshkol.ops.creation import iota
@@ -40,16 +39,15 @@ from eshkol.schedule.kernels.transforms import (
     turns,
 )
 from eshkol.schedule.rewrite.signals import LONGEST, block_transformed
-from eshkol.schedule.rewrite.walk import in_order, visible
+from eshkol.schedule.rewrite.walk import functions_of, in_order, inside, visible
 
-FUNCTIONS_KEPT = 512
 SHORTEST_REAL = 16  # real numbers that are worth being transformed as half as many complex ones
 
 
 def as_pairs(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     """The results, of pairs where something is computed by array instructions with complex numbers."""
     nodes = in_order(results)
-    if not any(_is_paired(node) or _functions_of(node) for node in nodes):
+    if not any(_is_paired(node) or functions_of(node) for node in nodes):
         return [*results]
     walk = _Walk(nodes, results, target)
     previous = Current.site
@@ -70,26 +68,6 @@ def _is_paired(node: Node) -> bool:
     return (node.op is dft and node.data is None) or (
         node.data is None and node.op is matrix_product and node.dtype.is_complex
     )
-
-
-def _functions_of(node: Node) -> dict[str, Function]:
-    fields: dict[str, Any] = getattr(node.attrs, "_asdict", dict)() if node.data is None else {}
-    return {name: f for name, f in fields.items() if isinstance(f, Function)}
-
-
-_functions: dict[tuple[int, MachineDescription], tuple[Function, Function]] = {}  # by id, with the function that has it
-
-
-def _of_pairs(function: Function, target: MachineDescription) -> Function:
-    found = _functions.get((id(function), target))
-    if found is None:
-        results = as_pairs(function.results, target)
-        same = all(a is b for a, b in zip(results, function.results, strict=True))
-        made = function if same else Function(function.params, tuple(results), function.scope)
-        while len(_functions) >= FUNCTIONS_KEPT:
-            _functions.pop(next(iter(_functions)))
-        found = _functions[id(function), target] = function, made
-    return found[1]
 
 
 class _Walk:
@@ -116,10 +94,8 @@ class _Walk:
         found = rule(self, node) if rule is not None and node.inputs[0].dtype.is_complex else None
         if found is None:
             inputs = tuple(self.made[x] for x in node.inputs)
-            functions = {name: _of_pairs(f, self.target) for name, f in _functions_of(node).items()}
-            attrs = node.attrs._replace(**functions) if functions else node.attrs
-            same = inputs == node.inputs and attrs == node.attrs
-            found = node if same else remade(node, inputs) if not functions else make(node.op, inputs, attrs)
+            found = node if inputs == node.inputs else remade(node, inputs)
+            found = inside(found, (as_pairs, self.target), lambda bodies: as_pairs(bodies, self.target)) or found
         self.made[node] = found
 
     def pairs(self, node: Node) -> Any:

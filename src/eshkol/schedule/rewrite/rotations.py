@@ -4,8 +4,7 @@ Comes in: a node, of real matrices. Goes out: equivalent nodes: Jacobi's way, in
 column against one other (n/2 pairs at a time, in an order in which n - 1 rounds, a sweep, bring all together), of all
 matrices of a batch, in a few kernels. Sweeps go on until nothing is left to be rotated: the host looks once for each.
 Symmetric matrices are rotated from both sides; of others columns are made orthogonal (Hestenes), which finds small
-singular values as well as large ones. Signs of vectors are those that `ops/decompositions.py` says. The exponential of
-matrices, of products and one solution (Padé's quotient of a matrix that was halved often enough), is here, too.
+singular values as well as large ones. Signs of vectors are those that `ops/decompositions.py` says.
 """
 
 from __future__ import annotations
@@ -20,12 +19,10 @@ from eshkol.graph.control import while_loop
 from eshkol.graph.function import trace
 from eshkol.graph.node import Node, constant, make
 from eshkol.ops import dtypes
-from eshkol.ops.contraction import matmul
 from eshkol.ops.creation import iota
-from eshkol.ops.elementwise import absolute, bitwise_and, cast, ceil, equal, greater, greater_equal, log, sqrt, where
+from eshkol.ops.elementwise import absolute, bitwise_and, cast, equal, greater, greater_equal, sqrt, where
 from eshkol.ops.joining import along, concatenate
-from eshkol.ops.linalg import matrix_solve
-from eshkol.ops.matrices import diagonal_of, identity
+from eshkol.ops.matrices import diagonal_of
 from eshkol.ops.movement import expand, expanded, permute, reshape
 from eshkol.ops.padding import pad
 from eshkol.ops.reductions import argmax, max_, sum_
@@ -364,78 +361,6 @@ def _svdvals(node: Node) -> Any:
     return _orthogonal(_turned(x) if x.shape[-1] > x.shape[-2] else x, vectors=False)[0]
 
 
-# --- exponentials of matrices ---------------------------------------------------------------------
-
-DEGREE = 13
-LARGEST = 5.37  # norm of which Padé's quotient of that degree is exact to float64's last bits
-HALVINGS = 11  # bits of how often a matrix is halved
-
-
-def _coefficients() -> list[float]:
-    found = [1.0]
-    for k in range(1, DEGREE + 1):
-        found.append(found[-1] * (DEGREE - k + 1) / (k * (2 * DEGREE - k + 1)))
-    return found
-
-
-def _expm(x: Node) -> Any:
-    """The quotient for x / 2^s, squared s times."""
-    size = max_(sum_(absolute(x), -2), -1)
-    often = ceil(log(where(greater(size, LARGEST), size * (1 / LARGEST), 1)) * (1 / math.log(2)))
-    most = constant(2.0**HALVINGS - 1, x.dtype)
-    often = cast(where(greater(most, often), often, most), dtypes.int32)  # of infinities and NaN, too
-    scale = None
-    for bit in range(HALVINGS):
-        exponent = -(1 << bit) if bit < 7 or x.dtype.bits == 64 else -127  # beyond which nothing is left of float32
-        factor = where(
-            equal(bitwise_and(often, 1 << bit), 0), constant(1, x.dtype), constant(_power(exponent), x.dtype)
-        )
-        scale = factor if scale is None else scale * factor
-    last = (*size.shape, 1, 1)
-    x = x * reshape(scale, last)
-    powers = [expanded(identity(x), x.shape), matmul(x, x)]
-    for _ in range(DEGREE // 2 - 1):
-        powers.append(matmul(powers[-1], powers[1]))
-    c = _coefficients()
-    even, odd = (_sum(powers, c[k::2]) for k in (0, 1))
-    odd = matmul(x, odd)
-    found = matrix_solve(even - odd, even + odd)
-    often = reshape(often, last)
-    given = [expand(constant(0, dtypes.int32), ()), found]
-    avals = [Aval(y.shape, y.dtype) for y in given]
-    test, tested = trace(lambda k, r: [greater(max_(often), k)], avals, "squares")
-    body, used = trace(lambda k, r: [k + 1, where(greater(often, k), matmul(r, r), r)], avals, "squares")
-    return while_loop(test, body, given, tested, used)[1]
-
-
-def _power(exponent: int) -> float:
-    return math.ldexp(1.0, exponent) if exponent > -1074 else 0.0
-
-
-def _sum(powers: Sequence[Any], factors: Sequence[float]) -> Any:
-    total = powers[0] * factors[0]
-    for power, factor in zip(powers[1:], factors[1:], strict=True):
-        total = total + power * factor
-    return total
-
-
-def _exponential(node: Node) -> Any:
-    if not count(node.shape):
-        return expand(constant(0, node.dtype), node.shape)
-    return _expm(node.inputs[0])
-
-
-def _exponential_change(node: Node) -> Any:
-    """A corner of the exponential of matrices of blocks."""
-    if not count(node.shape):
-        return expand(constant(0, node.dtype), node.shape)
-    x, direction = (expanded(y, node.shape) for y in node.inputs)
-    n, zeros = x.shape[-1], expand(constant(0, x.dtype), node.shape)
-    whole = _expm(concatenate([concatenate([x, direction], -1), concatenate([zeros, x], -1)], -2))
-    return along(along(whole, x.ndim - 2, 0, n), x.ndim - 1, n, 2 * n)
-
-
 RULES: dict[str, Callable[[Node], Any]] = {
     "eigh_with_pivots": _eigh, "eigvalsh": _eigvalsh, "svd_with_pivots": _svd, "svdvals": _svdvals,
-    "expm": _exponential, "expm_frechet": _exponential_change,
 }  # fmt: skip

@@ -2,16 +2,20 @@
 
 Comes in: the nodes of a graph in order, and what a pass puts instead of a node. Goes out: the results, of new nodes
 where something has changed, each of the user's line that the old one is of. Values that are there are not looked into.
+Bodies of loops and branches are graphs by themselves: a pass that treats them like all others asks for `inside`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
 
-from eshkol.graph.node import Current, Node, remade, topological
+from eshkol.graph.function import Function
+from eshkol.graph.node import Current, Node, make, remade, topological
 
 New = Mapping[Node, Node]  # what nodes have become
 Instead = Callable[[Node, New], Node | None]
+FUNCTIONS_KEPT = 512  # for each pass
 
 
 def visible(node: Node) -> tuple[Node, ...]:
@@ -41,3 +45,36 @@ def walked(results: Sequence[Node], order: Sequence[Node], instead: Instead) -> 
     finally:
         Current.site = previous
     return [new[node] for node in results]
+
+
+# --- bodies of loops and branches -----------------------------------------------------------------
+
+_functions: dict[Hashable, dict[int, tuple[Function, Function]]] = {}  # by id, with the function that has it
+
+
+def functions_of(node: Node) -> dict[str, Function]:
+    """The functions that a loop or branch runs, by the names that they have in its attributes."""
+    fields: dict[str, Any] = getattr(node.attrs, "_asdict", dict)() if node.data is None else {}
+    return {name: f for name, f in fields.items() if isinstance(f, Function)}
+
+
+def inside(node: Node, which: Hashable, graph_pass: Callable[[Sequence[Node]], Sequence[Node]]) -> Node | None:
+    """A loop or branch whose functions went through a pass, which `which` tells from others; None: nothing changed."""
+    functions = functions_of(node)
+    made = {name: _through(f, which, graph_pass) for name, f in functions.items()}
+    if all(made[name] is functions[name] for name in functions):
+        return None
+    return make(node.op, node.inputs, node.attrs._replace(**made))
+
+
+def _through(function: Function, which: Hashable, graph_pass: Callable[[Sequence[Node]], Sequence[Node]]) -> Function:
+    kept = _functions.setdefault(which, {})
+    found = kept.get(id(function))
+    if found is None:
+        results = graph_pass(function.results)
+        same = all(a is b for a, b in zip(results, function.results, strict=True))
+        made = function if same else Function(function.params, tuple(results), function.scope)
+        while len(kept) >= FUNCTIONS_KEPT:
+            kept.pop(next(iter(kept)))
+        found = kept[id(function)] = function, made
+    return found[1]

@@ -203,14 +203,36 @@ static void NAME(places)(const NAME(Walk) *walk, int64_t pieces)
         }
 }
 
-/* Sorted by their digits, the last one first; those of keys with many bits by the first bits, which nearly always tell
-   them apart. */
-static ITEM *NAME(by_digits)(NAME(Walk) *walk, Pieces pieces, const Seen *seen)
+/* Whether keys seem to be spread so evenly that their bits from `shift` on tell nearly all apart: of a few, no first
+   bits stand out, and no two agree. */
+static int NAME(is_even)(const NAME(Walk) *walk, int bits, int shift)
 {
-    const int bits = bit_length(seen->greatest - seen->least);
-    const int most = walk->count < MANY ? SMALL_DIGIT : LARGE_DIGIT, taken = bits < 3 * most ? bits : 3 * most;
-    const int passes = (taken + most - 1) / most;
+    ITEM few[2 * SAMPLE];
+    uint8_t tallies[1 << GLANCED] = {0}, most = 0;
+    for (int64_t k = 0; k < SAMPLE; k++) {
+        few[k] = walk->items[k * (walk->count / SAMPLE)];
+        uint8_t *tally = &tallies[(WORD)(KEY(few[k]) - walk->base) >> (bits - GLANCED)];
+        most = ++*tally > most ? *tally : most;
+        if (most > 4 * (SAMPLE >> GLANCED))
+            return 0;
+    }
+    const ITEM *sorted = NAME(merged)(few, few + SAMPLE, SAMPLE);
+    for (int64_t k = 1; k < SAMPLE; k++)
+        if ((WORD)(KEY(sorted[k]) - walk->base) >> shift == (WORD)(KEY(sorted[k - 1]) - walk->base) >> shift)
+            return 0;
+    return 1;
+}
+
+/* Sorted by their digits, the last one first; those of keys with many bits by the first bits, which nearly always tell
+   them apart. By the lowest `known` bits they are in order already. */
+static ITEM *NAME(by_digits)(NAME(Walk) *walk, Pieces pieces, const Seen *seen, int known)
+{
+    const int bits = bit_length(seen->greatest - seen->least), most = walk->count < MANY ? SMALL_DIGIT : LARGE_DIGIT;
     walk->base = (WORD)seen->least;
+    const int even = walk->count >= MANY && walk->count <= (int64_t)1 << (2 * most - 3) && bits - known > 2 * most &&
+                     NAME(is_even)(walk, bits, bits - 2 * most);
+    const int enough = even ? 2 * most : 3 * most, taken = bits - known < enough ? bits - known : enough;
+    const int passes = (taken + most - 1) / most;
     walk->left = NULL;
     for (int pass = 0, done = 0; pass < passes; pass++, done += walk->width) {
         walk->width = (taken - done + passes - pass - 1) / (passes - pass);
@@ -223,7 +245,7 @@ static ITEM *NAME(by_digits)(NAME(Walk) *walk, Pieces pieces, const Seen *seen)
         walk->items = spread;
     }
     walk->shift = bits - taken;
-    if (bits > taken)
+    if (bits - known > taken)
         each_piece(pieces, NAME(settle), walk);
     return walk->items;
 }
@@ -391,7 +413,7 @@ static int NAME(one_row)(const Row *row, const Space *space, Pieces pieces)
     else if (row->order->kept <= length / 2)
         NAME(select)(&walk, walk.items, walk.spare, length, 0);
     else {
-        NAME(by_digits)(&walk, pieces, &seen);
+        NAME(by_digits)(&walk, pieces, &seen, 0);
         each_piece(pieces, NAME(write_pieces), &walk);
     }
     return 1;

@@ -1,6 +1,6 @@
 /* See order.h. Numbers become keys (keys.h), and keys items, with their places where those are wanted or equal numbers
-   can be told apart. Short rows are merged; long ones are sorted by digits, all threads sharing a very long one; of
-   parts of an order, only the numbers around them are sorted (items.h). */
+   can be told apart (items.h; packed.h, where both are put into 8 bytes). Short rows are merged; long ones are sorted
+   by digits, all threads sharing a very long one; of parts of an order, only the numbers around them are sorted. */
 #include "order.h"
 
 #include <stdlib.h>
@@ -13,6 +13,8 @@
 #define MANY (1 << 14)     /* items from which on digits are large */
 #define SMALL_DIGIT 8
 #define LARGE_DIGIT 11     /* bits */
+#define SAMPLE 256         /* items that are looked at to see how they are spread */
+#define GLANCED 6          /* bits of them that are */
 #define SHARED (1 << 16)   /* items of a row that are worth being sorted by several threads */
 #define PIECE (1 << 14)    /* of such a row, what a thread does at least */
 #define AT_A_TIME 512      /* keys that are made at a time, where they become parts of larger items */
@@ -145,6 +147,8 @@ static void fill_wide(const Row *row, int64_t from, int64_t count, Placed *items
 #define FILL fill_wide
 #include "items.h"
 
+#include "packed.h"
+
 /* Memory for a row, all of which is freed with its `seen`. */
 static Space space_for(EshkolOrder *order, Pieces pieces, size_t item)
 {
@@ -165,9 +169,13 @@ void eshkol_order_rows(void *context, int64_t begin, int64_t end)
     const Pieces pieces = pieces_of(order, order->length);
     const int wide = order->size == 8, placed = order->wants & ESHKOL_ORDER_PLACES;
     const size_t least = wide ? 8 : 4;
-    Space space = space_for(order, pieces, placed ? 2 * least : least), larger = {0};
+    Space space = space_for(order, pieces, placed && !is_packed(order) ? 2 * least : least), larger = {0};
     for (int64_t number = begin; number < end && space.items != NULL; number++) {
         const Row row = row_of(order, number);
+        if (is_packed(order)) {
+            packed_one_row(&row, &space, pieces);
+            continue;
+        }
         if (!placed && (wide ? wide_one_row : narrow_one_row)(&row, &space, pieces))
             continue;
         if (!placed && larger.items == NULL) {
