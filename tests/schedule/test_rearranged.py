@@ -268,6 +268,22 @@ def test_the_greatest_of_windows(kernel, stride, padded, ceil, special):
     assert "window_argmax" in names(*both)
 
 
+def test_windows_that_share_elements_are_looked_at_axis_by_axis():
+    """As many slices as the window has places along each axis; windows apart, and machines of blocks, take them all."""
+    for kernel, how, cores, blocks in (
+        (3, {"stride": 2}, 6, 9), ((3, 2), {"stride": 1, "padding": 1}, 5, 6), (2, {}, 4, 4),
+        (5, {"stride": 1, "padding": 2}, 10, None), ((1, 3), {"stride": 1}, 3, 3),
+        (3, {"stride": 1, "dilation": 2, "ceil_mode": True}, 6, 9),
+    ):  # fmt: skip
+        x = floats(2, 3, 11, 9)
+        for machine, slices in ((CORES, cores), (BLOCKS, blocks)):
+            found = names(*greatest_of_windows([TABLE["max_pool2d"](node(x), kernel, **how)], machine))
+            assert ("window_argmax" in found) is (slices is None)
+            assert slices is None or found.count("slice") == slices
+        want, _ = ek.max_pool2d(ek.tensor(x), kernel, return_indices=True, **how)
+        np.testing.assert_array_equal(computed(lambda x, k=kernel, h=how: ek.max_pool2d(x, k, **h), x), want.numpy())
+
+
 def test_numbers_for_the_greatest_of_windows():
     """The derivative of max-pooling on machines of blocks, where no two windows touch: nothing is scattered."""
     for shape, kernel, how, pulled in (
