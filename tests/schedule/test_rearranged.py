@@ -268,6 +268,28 @@ def test_the_greatest_of_windows(kernel, stride, padded, ceil, special):
     assert "window_argmax" in names(*both)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_places_of_extremes_in_long_rows(dtype):
+    """The first of equal ones, and the first NaN before all numbers, wherever vectors and glances begin and end."""
+    for length in (256, 257, 271, 384, 399, 1000, 2**18 + 5):
+        x = RNG.integers(-3, 4, (8, length)).astype(dtype)  # with equal elements
+        x[1] = RNG.standard_normal(length)
+        x[2] = -np.inf
+        x[3] = RNG.choice([0.0, -0.0], length)
+        for row, places in ((4, (length - 1,)), (5, (130, 131, length - 3)), (6, (0,)), (7, range(length))):
+            x[row, list(places)] = RNG.choice([np.nan, -np.nan], len(places))
+        x[4, 3] = np.inf
+        for name in ("argmax", "argmin"):
+            for sign in (1, -1):
+                want = getattr(np, name)(sign * x, 1)
+                np.testing.assert_array_equal(computed(lambda x, n=name: getattr(ek, n)(x, 1), sign * x), want)
+    for place in range(1, 300, 7):
+        one = np.zeros(300, dtype)
+        one[place], one[place // 2] = 1, -1
+        assert computed(lambda x: ek.argmax(x), one) == place
+        assert computed(lambda x: ek.argmin(x), one) == place // 2
+
+
 def test_windows_that_share_elements_are_looked_at_axis_by_axis():
     """As many slices as the window has places along each axis; windows apart, and machines of blocks, take them all."""
     for kernel, how, cores, blocks in (
