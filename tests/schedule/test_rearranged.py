@@ -268,6 +268,32 @@ def test_the_greatest_of_windows(kernel, stride, padded, ceil, special):
     assert "window_argmax" in names(*both)
 
 
+def test_softmax_of_short_rows_is_taken_side_by_side():
+    """Where there are many, and a vector's loop over a row would leave most of it over."""
+    for shape, axis, dtype, beside in (
+        ((3000, 10), -1, np.float32, True), ((50, 60, 7), 2, np.float32, True), ((9000, 2), 1, np.float64, True),
+        ((3000, 9), -1, np.float64, True), ((3000, 12), -1, np.float32, False), ((3000, 10), -1, np.float64, False),
+        ((300, 10), -1, np.float32, False), ((10, 3000), 0, np.float32, False), ((1000, 17), -1, np.float32, False),
+    ):  # fmt: skip
+        x = 3 * RNG.standard_normal(shape).astype(dtype)
+        x[0], x[1, ..., 0], x[2, ..., 1] = 1e30, np.inf, -np.inf
+        out = TABLE["softmax"](node(x), axis)
+        assert ("turned" in names(*turn_reductions([out], CORES))) is beside
+        assert "turned" not in names(*turn_reductions([out], BLOCKS))
+        with np.errstate(invalid="ignore"):
+            e = np.exp(x.astype(np.float64) - x.max(axis, keepdims=True).astype(np.float64))
+        want = e / e.sum(axis, keepdims=True)
+        rtol = 1e-5 if dtype is np.float32 else 1e-13
+        np.testing.assert_allclose(computed(lambda x, a=axis: ek.softmax(x, a), x), want, rtol=rtol)
+        seed = RNG.standard_normal(shape).astype(dtype)
+        x = RNG.standard_normal(shape).astype(dtype)
+        found = computed(lambda x, s, a=axis: ek.grad(lambda x: (ek.softmax(x, a) * s).sum())(x), x, seed)
+        y = np.exp(x.astype(np.float64))
+        y /= y.sum(axis, keepdims=True)
+        slope = y * (seed - (y * seed).sum(axis, keepdims=True))
+        np.testing.assert_allclose(found, slope, rtol=rtol, atol=10 * rtol)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_places_of_extremes_in_long_rows(dtype):
     """The first of equal ones, and the first NaN before all numbers, wherever vectors and glances begin and end."""
