@@ -268,6 +268,70 @@ def test_the_greatest_of_windows(kernel, stride, padded, ceil, special):
     assert "window_argmax" in names(*both)
 
 
+def test_softmax_of_short_rows_is_taken_side_by_side():
+    """Where there are many, and a vector's loop over a row would leave most of it over."""
+    for shape, axis, dtype, beside in (
+        ((3000, 10), -1, np.float32, True), ((50, 60, 7), 2, np.float32, True), ((9000, 2), 1, np.float64, True),
+        ((3000, 9), -1, np.float64, True), ((3000, 12), -1, np.float32, False), ((3000, 10), -1, np.float64, False),
+        ((300, 10), -1, np.float32, False), ((10, 3000), 0, np.float32, False), ((1000, 17), -1, np.float32, False),
+    ):  # fmt: skip
+        x = 3 * RNG.standard_normal(shape).astype(dtype)
+        x[0], x[1, ..., 0], x[2, ..., 1] = 1e30, np.inf, -np.inf
+        out = TABLE["softmax"](node(x), axis)
+        assert ("turned" in names(*turn_reductions([out], CORES))) is beside
+        assert "turned" not in names(*turn_reductions([out], BLOCKS))
+        with np.errstate(invalid="ignore"):
+            e = np.exp(x.astype(np.float64) - x.max(axis, keepdims=True).astype(np.float64))
+        want = e / e.sum(axis, keepdims=True)
+        rtol = 1e-5 if dtype is np.float32 else 1e-13
+        np.testing.assert_allclose(computed(lambda x, a=axis: ek.softmax(x, a), x), want, rtol=rtol)
+        seed = RNG.standard_normal(shape).astype(dtype)
+        x = RNG.standard_normal(shape).astype(dtype)
+        found = computed(lambda x, s, a=axis: ek.grad(lambda x: (ek.softmax(x, a) * s).sum())(x), x, seed)
+        y = np.exp(x.astype(np.float64))
+        y /= y.sum(axis, keepdims=True)
+        slope = y * (seed - (y * seed).sum(axis, keepdims=True))
+        np.testing.assert_allclose(found, slope, rtol=rtol, atol=10 * rtol)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_places_of_extremes_in_long_rows(dtype):
+    """The first of equal ones, and the first NaN before all numbers, wherever vectors and glances begin and end."""
+    for length in (256, 257, 271, 384, 399, 1000, 2**18 + 5):
+        x = RNG.integers(-3, 4, (8, length)).astype(dtype)  # with equal elements
+        x[1] = RNG.standard_normal(length)
+        x[2] = -np.inf
+        x[3] = RNG.choice([0.0, -0.0], length)
+        for row, places in ((4, (length - 1,)), (5, (130, 131, length - 3)), (6, (0,)), (7, range(length))):
+            x[row, list(places)] = RNG.choice([np.nan, -np.nan], len(places))
+        x[4, 3] = np.inf
+        for name in ("argmax", "argmin"):
+            for sign in (1, -1):
+                want = getattr(np, name)(sign * x, 1)
+                np.testing.assert_array_equal(computed(lambda x, n=name: getattr(ek, n)(x, 1), sign * x), want)
+    for place in range(1, 300, 7):
+        one = np.zeros(300, dtype)
+        one[place], one[place // 2] = 1, -1
+        assert computed(lambda x: ek.argmax(x), one) == place
+        assert computed(lambda x: ek.argmin(x), one) == place // 2
+
+
+def test_windows_that_share_elements_are_looked_at_axis_by_axis():
+    """As many slices as the window has places along each axis; windows apart, and machines of blocks, take them all."""
+    for kernel, how, cores, blocks in (
+        (3, {"stride": 2}, 6, 9), ((3, 2), {"stride": 1, "padding": 1}, 5, 6), (2, {}, 4, 4),
+        (5, {"stride": 1, "padding": 2}, 10, None), ((1, 3), {"stride": 1}, 3, 3),
+        (3, {"stride": 1, "dilation": 2, "ceil_mode": True}, 6, 9),
+    ):  # fmt: skip
+        x = floats(2, 3, 11, 9)
+        for machine, slices in ((CORES, cores), (BLOCKS, blocks)):
+            found = names(*greatest_of_windows([TABLE["max_pool2d"](node(x), kernel, **how)], machine))
+            assert ("window_argmax" in found) is (slices is None)
+            assert slices is None or found.count("slice") == slices
+        want, _ = ek.max_pool2d(ek.tensor(x), kernel, return_indices=True, **how)
+        np.testing.assert_array_equal(computed(lambda x, k=kernel, h=how: ek.max_pool2d(x, k, **h), x), want.numpy())
+
+
 def test_numbers_for_the_greatest_of_windows():
     """The derivative of max-pooling on machines of blocks, where no two windows touch: nothing is scattered."""
     for shape, kernel, how, pulled in (

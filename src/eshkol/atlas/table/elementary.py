@@ -76,29 +76,26 @@ TANH_F64 = (
     0.0035921141918095487, -0.0014557270975792502, 0.0005894563756257382, -0.00023702373484861544,
     9.15783404723027e-05, -3.020619369100035e-05, 6.050359587306879e-06,
 )  # fmt: skip
-# erf(x) / x - 1 at z = x², for |x| ≤ 1 (F32) and 0.86 (F64). Errors 2^-34.9 and 2^-61.8.
-ERF = {
-    F32: (
-        0.12837917, -0.37612638, 0.11283783, -0.026865445, 0.005221075, -0.000848471, 0.00011270539, -9.680133e-06,
-    ),
-    F64: (
-        0.1283791670955126, -0.3761263890318374, 0.11283791670954504, -0.026866170644975883, 0.005223977623433921,
-        -0.0008548326870170245, 0.00012055325555943701, -1.4925413055356896e-05, 1.6457038284351597e-06,
-        -1.6293686694033065e-07, 1.4148634384990264e-08, -8.731109980321568e-10,
-    ),
-}  # fmt: skip
-# erfc(x) e^(x²) as a polynomial in 1/(x + shift) - middle, from `start` to where erf rounds to 1; weight e^(-x²).
-# Errors 2^-34.7 and 2^-64.0.
-ERF_TAIL = {
-    F32: (0.25539568, 1.7087435, 3.8665164, 5.055162, 0.9548153, -7.385662),
-    F64: (
-        0.22392935763141023, 2.3715697251251604, 11.127869360558085, 41.02269138552367, 113.85751699626981,
-        212.25321898855955, 157.91445133690314, -367.95390654635844, -1007.4523192646858, 424.64951256433295,
-        4385.035369960793, -4.786784789800011, -24385.298846841615, 32379.632848634395,
-    ),
-}  # fmt: skip
-ERF_START, ERF_END = {F32: 1.0, F64: 0.86}, {F32: 4.0, F64: 6.0}
-ERF_SHIFT, ERF_MIDDLE = {F32: 2.0, F64: 3.0}, {F32: 0.25, F64: 0.1875}
+# -log(erfc(x)) / x - 1 for 0 ≤ x ≤ 3.9375, where erf is 1; weight x erfc(x) / erf(x). Error 2^-27.9.
+ERF_F32 = (
+    0.12837917, 0.6366194, 0.10277783, -0.019153066, -0.00016039265, 0.0016670242, -0.0006328352, 0.000117640826,
+    -9.256217e-06,
+)  # fmt: skip
+ERF_END_F32 = 3.9375
+# (1 - e^-r - r) / r² for |r| ≤ ln 2 / 2; weight r. Error 2^-31.9.
+DECAY_F32 = (-0.5, 0.16666667, -0.041666344, 0.00833327, -0.0013942056, 0.00019915636)
+# erf(x) / x - 1 at z = x², for |x| ≤ 0.86. Error 2^-61.8.
+ERF_F64 = (
+    0.1283791670955126, -0.3761263890318374, 0.11283791670954504, -0.026866170644975883, 0.005223977623433921,
+    -0.0008548326870170245, 0.00012055325555943701, -1.4925413055356896e-05, 1.6457038284351597e-06,
+    -1.6293686694033065e-07, 1.4148634384990264e-08, -8.731109980321568e-10,
+)  # fmt: skip
+# erfc(x) e^(x²) as a polynomial in 1/(x + 3) - 0.1875, from 0.86 to 6, where erf is 1; weight e^(-x²). Error 2^-64.0.
+ERF_TAIL_F64 = (
+    0.22392935763141023, 2.3715697251251604, 11.127869360558085, 41.02269138552367, 113.85751699626981,
+    212.25321898855955, 157.91445133690314, -367.95390654635844, -1007.4523192646858, 424.64951256433295,
+    4385.035369960793, -4.786784789800011, -24385.298846841615, 32379.632848634395,
+)  # fmt: skip
 # Where e^x is certainly 0 and certainly infinite, with exponents that two factors 2^k still reach.
 EXP_LOW, EXP_HIGH = {F32: -110.0, F64: -760.0}, {F32: 95.0, F64: 720.0}
 EXP2_LOW, EXP2_LEAST, EXP2_HIGH = -127.0, -126.0, 129.0
@@ -231,14 +228,32 @@ def _tanh_f64(x: ElementaryValue) -> ElementaryValue:
 
 
 def _erf(x: ElementaryValue) -> ElementaryValue:
-    ty, magnitude = x.ty, abs(x)
-    near = magnitude.fma((magnitude * magnitude).polynomial(ERF[ty]), magnitude)
-    bounded = magnitude.min(ERF_END[ty])
+    magnitude = abs(x)
+    return with_sign(_erf_f32(magnitude) if x.ty is F32 else _erf_f64(magnitude), x)
+
+
+def _erf_f32(x: ElementaryValue) -> ElementaryValue:
+    """1 - e^-a with a = -log(erfc(x)), a polynomial, in one way for all x, and without a division.
+
+    With s = 2^k and r = a + k ln 2 that is s (1 - e^-r) + (1 - s), whose second part is 0 where a is small.
+    """
+    f = format_of(x)
+    bounded = x.above(ERF_END_F32).select(ERF_END_F32, x)  # NaN stays
+    a = bounded.fma(bounded.halved_polynomial(bounded * bounded, ERF_F32), bounded)
+    rounded = a.fma(-LOG2_E, f.magic)
+    r = (rounded - f.magic).fma(LN_2, a)
+    scale = ((rounded.bits(f.signed) << f.mantissa) + (f.bias << f.mantissa)).bits(x.ty)  # it ends in the bits of k
+    square = r * r
+    return scale.fma(square.fma(r.halved_polynomial(square, DECAY_F32), r), 1.0 - scale)
+
+
+def _erf_f64(x: ElementaryValue) -> ElementaryValue:
+    near = x.fma((x * x).polynomial(ERF_F64), x)
+    bounded = x.min(6.0)
     k, y = _quick_exponential(-(bounded * bounded))
-    decay = (y.bits(k.ty) + (k << format_of(x).mantissa)).bits(ty)
-    place = 1.0 / (bounded + ERF_SHIFT[ty]) - ERF_MIDDLE[ty]
-    far = (-decay).fma(place.polynomial(ERF_TAIL[ty]), 1.0)
-    return with_sign(magnitude.at_least(ERF_START[ty]).select(far, near), x)
+    decay = (y.bits(k.ty) + (k << format_of(x).mantissa)).bits(x.ty)
+    far = (-decay).fma((1.0 / (bounded + 3.0) - 0.1875).polynomial(ERF_TAIL_F64), 1.0)
+    return x.at_least(0.86).select(far, near)
 
 
 # --- logarithms -----------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from eshkol.atlas.program import LaunchConfig
 from eshkol.graph.node import Node
 from eshkol.ops.joining import ROLLED, concatenate
 from eshkol.ops.movement import permute
-from eshkol.ops.row import Shape
+from eshkol.ops.row import STRUCTURE, Aval, NoDerivative, Op, Pull, Shape, row
 from eshkol.ops.shapes import count
 from eshkol.ops.slicing import pad_constant
 from eshkol.ops.structural import CONST
@@ -41,8 +41,14 @@ SHORTEST = 8  # elements of a row
 MOST_STRETCHES = 8
 CHEAP = 128  # instructions of an element, of which several are worth having under way in one lane
 READ_FIRST = 8  # inputs that are read for all elements of a lane before anything is computed, at most
+TURNED: Op = row(Op(
+    name="turned", doc="The last two axes exchanged, in memory of its own.", function=None, names=("x",),
+    group=STRUCTURE, method=False, infer=lambda a, x: Aval((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype),
+    reference=lambda a, x: x.swapaxes(-1, -2).copy(), lower=Pull(lambda e, a, i, x: x([*i[:-2], i[-1], i[-2]])),
+    derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False),
+))  # fmt: skip
 ROWWISE = frozenset(
-    {concatenate, pad_constant, PLACED}
+    {concatenate, pad_constant, PLACED, TURNED}
 )  # nodes besides elementwise ones and those that move, by themselves
 
 
@@ -277,9 +283,11 @@ def _tiles(length: int, tile: int) -> list[tuple[int, int, int]]:
 def _turned_axis(nodes: Sequence[Node], shape: Shape) -> int | None:
     """The axis that a permuted input has last, where that is not the last axis."""
     for node in nodes:
-        if node.op is permute and node.shape == shape:
+        if node.op in (permute, TURNED) and node.shape == shape:
             x: Any = node.inputs[0]
-            order = [k for k in node.attrs.axes if x.shape[k] != 1]  # axes of one element lie anywhere
+            last = len(shape) - 1
+            axes = list(node.attrs.axes) if node.op is permute else [*range(last - 1), last, last - 1]
+            order = [k for k in axes if x.shape[k] != 1]  # axes of one element lie anywhere
             if order and max(order) != order[-1]:
-                return list(node.attrs.axes).index(max(order))
+                return axes.index(max(order))
     return None

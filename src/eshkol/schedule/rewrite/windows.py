@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.node import Node, constant, make
@@ -30,7 +31,7 @@ from eshkol.schedule.kernels.scanning import EXTREMES
 from eshkol.schedule.rewrite.rules import made
 from eshkol.schedule.rewrite.walk import New, in_order, visible, walked
 
-MOST = 16  # places of a window
+MOST = 16  # places of a window that are looked at
 
 
 def greatest_of_windows(results: Sequence[Node], target: MachineDescription) -> list[Node]:
@@ -43,7 +44,7 @@ def greatest_of_windows(results: Sequence[Node], target: MachineDescription) -> 
 
     def greatest(node: Node, new: New) -> Node | None:
         if _pools(node, users, target):
-            return _maxima(new[node.inputs[1].inputs[0]], node)
+            return _maxima(new[node.inputs[1].inputs[0]], node, target)
         if target.blocks and _fills_windows(node):
             return _filled(new[node.inputs[1]], new[node.inputs[2]], node)
         if _accumulates(node, users):
@@ -61,7 +62,10 @@ def _pools(node: Node, users: Counter[Node], target: MachineDescription) -> bool
     if not made(node, take):
         return False
     planes, places = node.inputs
-    if not made(places, window_argmax) or count(places.attrs.kernel) > MOST:
+    if not made(places, window_argmax):
+        return False
+    kernel = places.attrs.kernel
+    if (sum(kernel) if _apart(places.attrs, target) else count(kernel)) > MOST:
         return False
     if users[places] != 1 and not target.blocks:
         return False
@@ -135,20 +139,45 @@ def _filled(places: Node, updates: Node, node: Node) -> Node:
     return found
 
 
-def _maxima(x: Node, node: Node) -> Node:
+def _maxima(x: Node, node: Node, target: MachineDescription) -> Node:
+    """The greatest of each window: of all its places at once, or along one axis after the other.
+
+    Along an axis before the last, neighbours are compared as they lie, and what was found for a row serves all windows
+    that share it: of 3 × 3 places in steps of 2 there are 3 + 3 to look at, and not 9, most of them two apart.
+    """
     a = node.inputs[1].attrs
+    axes = range(len(a.kernel))
+    if not _apart(a, target):
+        return _greatest(x, a, axes)
+    for k in axes:
+        x = _greatest(x, a, (k,))
+    return x
+
+
+def _apart(a: Any, target: MachineDescription) -> bool:
+    """Whether windows that share elements are looked at along one axis after the other."""
+    shared = any(k > s for k, s in zip(a.kernel, a.stride, strict=True))
+    return shared and sum(k > 1 for k in a.kernel) > 1 and not target.blocks
+
+
+def _greatest(x: Node, a: Any, axes: Sequence[int]) -> Node:
+    """The greatest elements along some axes of windows; the other axes stay as they are."""
     lead = len(x.shape) - len(a.kernel)
-    ends = [(n - 1) * s + reach(k, d) for n, s, k, d in zip(a.counts, a.stride, a.kernel, a.dilation, strict=True)]
-    behind = [max(0, end - p - n) for end, p, n in zip(ends, a.padding, x.shape[lead:], strict=True)]
-    if any(a.padding) or any(behind):
-        none = (0,) * lead
+    low, high, steps = [0] * len(x.shape), [0] * len(x.shape), [1] * len(x.shape)
+    for k in axes:
+        end = (a.counts[k] - 1) * a.stride[k] + reach(a.kernel[k], a.dilation[k])
+        low[lead + k], high[lead + k] = a.padding[k], max(0, end - a.padding[k] - x.shape[lead + k])
+        steps[lead + k] = a.stride[k]
+    if any(low) or any(high):
         least, _ = x.dtype.limits()
-        x = pad_constant(x, constant(least, x.dtype), (*none, *a.padding), (*none, *behind))
+        x = pad_constant(x, constant(least, x.dtype), tuple(low), tuple(high))
     found: Node | None = None
-    for places in itertools.product(*map(range, a.kernel)):
-        first = [p * d for p, d in zip(places, a.dilation, strict=True)]
-        stop = [f + (n - 1) * s + 1 for f, n, s in zip(first, a.counts, a.stride, strict=True)]
-        one = slice_(x, (*(0,) * lead, *first), (*x.shape[:lead], *stop), (*(1,) * lead, *a.stride))
+    for places in itertools.product(*(range(a.kernel[k]) for k in axes)):
+        first, stop = [0] * len(x.shape), list(x.shape)
+        for k, place in zip(axes, places, strict=True):
+            first[lead + k] = place * a.dilation[k]
+            stop[lead + k] = first[lead + k] + (a.counts[k] - 1) * a.stride[k] + 1
+        one = slice_(x, tuple(first), tuple(stop), tuple(steps))
         found = one if found is None else maximum(found, one)
     assert found is not None
     return found

@@ -2,6 +2,7 @@
 #include "search.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__) /* not for who looks for faults */
 #pragma GCC optimize("O3") /* loops over numbers become vectors */
@@ -188,6 +189,74 @@ KEY_OF(double_key, int64_t, 64)
         return found;                                                            \
     }
 
+/* The same of floats as they are, in vectors of 16 bytes. The first NaN of all is the extreme. */
+typedef float Floats __attribute__((vector_size(16)));
+typedef double Doubles __attribute__((vector_size(16)));
+typedef int32_t Words __attribute__((vector_size(16)));
+typedef int64_t LongWords __attribute__((vector_size(16)));
+
+#define SIDE_BY_SIDE 4 /* vectors, so that one does not wait for another */
+#define LOADED(vector, k) memcpy(&vector, memory + i * sizeof here + k * sizeof vector, sizeof vector);
+#define CHOSEN(mask, MASKS, yes, no) (((mask) & (MASKS)(yes)) | (~(mask) & (MASKS)(no)))
+
+#define EXTREME_OF_FLOATS(NAME, ELEMENT, VECTOR, MASKS, KEY, READ, LIMIT, BETTER)                    \
+    static int64_t NAME(const KEY *bits, int64_t count, KEY *extreme)                                \
+    {                                                                                                \
+        enum { LANES = sizeof(VECTOR) / sizeof(ELEMENT), STEP = SIDE_BY_SIDE * LANES };              \
+        const char *memory = (const char *)bits;                                                     \
+        int64_t found = 0;                                                                           \
+        ELEMENT best;                                                                                \
+        memcpy(&best, memory, sizeof best);                                                          \
+        for (int64_t from = 0, end; from < count; from = end) {                                      \
+            int64_t i = from;                                                                        \
+            ELEMENT here = best;                                                                     \
+            int numbers = 1;                                                                         \
+            end = from + GLANCE < count ? from + GLANCE : count;                                     \
+            if (end - from >= STEP) {                                                                \
+                VECTOR a, b, c, d;                                                                   \
+                MASKS same = ~(MASKS){0};                                                            \
+                LOADED(a, 0) LOADED(b, 1) LOADED(c, 2) LOADED(d, 3)                                  \
+                for (; i + STEP <= end; i += STEP) {                                                 \
+                    VECTOR x, y, z, w;                                                               \
+                    LOADED(x, 0) LOADED(y, 1) LOADED(z, 2) LOADED(w, 3)                              \
+                    a = (VECTOR)CHOSEN(x BETTER a, MASKS, x, a);                                     \
+                    b = (VECTOR)CHOSEN(y BETTER b, MASKS, y, b);                                     \
+                    c = (VECTOR)CHOSEN(z BETTER c, MASKS, z, c);                                     \
+                    d = (VECTOR)CHOSEN(w BETTER d, MASKS, w, d);                                     \
+                    same &= (x == x) & (y == y) & (z == z) & (w == w);                               \
+                }                                                                                    \
+                a = (VECTOR)CHOSEN(b BETTER a, MASKS, b, a);                                         \
+                c = (VECTOR)CHOSEN(d BETTER c, MASKS, d, c);                                         \
+                a = (VECTOR)CHOSEN(c BETTER a, MASKS, c, a);                                         \
+                for (int lane = 0; lane < LANES; lane++) {                                           \
+                    here = a[lane] BETTER here ? a[lane] : here;                                     \
+                    numbers &= same[lane] != 0;                                                      \
+                }                                                                                    \
+            }                                                                                        \
+            for (; i < end; i++) {                                                                   \
+                ELEMENT x;                                                                           \
+                memcpy(&x, memory + i * sizeof x, sizeof x);                                         \
+                here = x BETTER here ? x : here;                                                     \
+                numbers &= x == x;                                                                   \
+            }                                                                                        \
+            if (!numbers) {                                                                          \
+                for (found = from; READ(bits[found], LIMIT) != LIMIT; found++)                       \
+                    ;                                                                                \
+                *extreme = LIMIT;                                                                    \
+                return found;                                                                        \
+            }                                                                                        \
+            found = here BETTER best ? from : found;                                                 \
+            best = here;                                                                             \
+        }                                                                                            \
+        for (ELEMENT x;; found++) {                                                                  \
+            memcpy(&x, memory + found * sizeof x, sizeof x);                                         \
+            if (x == best)                                                                           \
+                break;                                                                               \
+        }                                                                                            \
+        *extreme = READ(bits[found], LIMIT);                                                         \
+        return found;                                                                                \
+    }
+
 /* Of each row; a long one in pieces, of which the first that has the best extreme counts. */
 typedef struct {
     const EshkolExtreme *extreme;
@@ -199,9 +268,12 @@ typedef struct {
 
 #define PIECES 64 /* most of a row */
 
-#define EXTREME(TYPE, ELEMENT, KEY, READ, LEAST, GREATEST)                                              \
-    EXTREME_OF(greatest_##TYPE, ELEMENT, KEY, READ, GREATEST, >)                                        \
-    EXTREME_OF(least_##TYPE, ELEMENT, KEY, READ, LEAST, <)                                              \
+#define EXTREME(TYPE, ELEMENT, KEY, READ, LEAST, GREATEST)       \
+    EXTREME_OF(greatest_##TYPE, ELEMENT, KEY, READ, GREATEST, >) \
+    EXTREME_OF(least_##TYPE, ELEMENT, KEY, READ, LEAST, <)       \
+    EXTREME_OF_ROWS(TYPE, ELEMENT, KEY)
+
+#define EXTREME_OF_ROWS(TYPE, ELEMENT, KEY)                                                             \
     static void pieces_##TYPE(void *context, int64_t begin, int64_t end)                                \
     {                                                                                                   \
         const Long *row = context;                                                                      \
@@ -241,8 +313,12 @@ EXTREME(uint32, uint32_t, uint32_t, PLAIN, 0, 0)
 EXTREME(uint64, uint64_t, uint64_t, PLAIN, 0, 0)
 EXTREME(float16, uint16_t, int32_t, SHORT, INT32_MIN, INT32_MAX)
 EXTREME(bfloat16, uint16_t, int32_t, SHORTER, INT32_MIN, INT32_MAX)
-EXTREME(float32, int32_t, int32_t, SINGLE, INT32_MIN, INT32_MAX)
-EXTREME(float64, int64_t, int64_t, DOUBLE, INT64_MIN, INT64_MAX)
+EXTREME_OF_FLOATS(greatest_float32, float, Floats, Words, int32_t, SINGLE, INT32_MAX, >)
+EXTREME_OF_FLOATS(least_float32, float, Floats, Words, int32_t, SINGLE, INT32_MIN, <)
+EXTREME_OF_FLOATS(greatest_float64, double, Doubles, LongWords, int64_t, DOUBLE, INT64_MAX, >)
+EXTREME_OF_FLOATS(least_float64, double, Doubles, LongWords, int64_t, DOUBLE, INT64_MIN, <)
+EXTREME_OF_ROWS(float32, int32_t, int32_t)
+EXTREME_OF_ROWS(float64, int64_t, int64_t)
 
 void eshkol_order_extreme(void *context, int64_t begin, int64_t end)
 {
