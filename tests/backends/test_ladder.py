@@ -8,10 +8,13 @@ taken where ESHKOL_DATA names it, and the small digits that come with the packag
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
 import eshkol as ek
+from effort import FULL
 from eshkol import nn
 from eshkol.backends.cuda import CudaBackend
 from eshkol.errors import IndexOutOfRange, MissingData, ShapeError
@@ -23,7 +26,9 @@ RNG = np.random.default_rng(4)
 
 
 @pytest.fixture(autouse=True)
-def _there():
+def _there(monkeypatch):
+    if not (GPU or FULL or "ESHKOL_OPTIMIZE" in os.environ):
+        monkeypatch.setenv("ESHKOL_OPTIMIZE", "0")  # on the CPU the stages are tried, which need not be fast
     with ek.device(DEVICE):
         yield
 

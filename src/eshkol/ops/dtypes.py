@@ -180,6 +180,8 @@ def of(given: Any) -> DType:
     """
     if isinstance(given, DType):
         return given
+    if isinstance(given, np.dtype) and (known := OF_NUMPY.get(given)) is not None:  # what arrays say: asked the most
+        return known
     if given is None:
         return default_float()
     if isinstance(given, str) and given in _OF_NAME:
@@ -191,8 +193,8 @@ def of(given: Any) -> DType:
     except TypeError:
         found = None
     if found is None:
-        known = f"dtypes: {_listed(ALL)}"
-        hint = f"{known}; a shape of several extents is a tuple: zeros((2, 3))" if isinstance(given, int) else known
+        named = f"dtypes: {_listed(ALL)}"
+        hint = f"{named}; a shape of several extents is a tuple: zeros((2, 3))" if isinstance(given, int) else named
         raise DTypeError(f"there is no dtype '{given}'", hint=hint)
     return found
 
