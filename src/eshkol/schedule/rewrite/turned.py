@@ -82,7 +82,8 @@ def _side_by_side(node: Node) -> Node:
     """A softmax of rows, as one of columns."""
     (x,), extent = node.inputs, node.shape[-1]
     columns = make(TURNED, (reshape(x, (count(node.shape) // extent, extent)),), None)
-    return reshape(permute(make(softmax, (columns,), Axis(0)), (1, 0)), node.shape)
+    found: Node = reshape(permute(make(softmax, (columns,), Axis(0)), (1, 0)), node.shape)
+    return found
 
 
 def _inside(node: Node, shape: Shape) -> bool:
