@@ -12,8 +12,9 @@ run, and the machine at hand makes no difference.
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,16 +24,20 @@ import numpy as np
 import eshkol as ek
 from eshkol.atlas.machines import BLOCKS, CORES, MATRICES, Precision
 from eshkol.backends.blocks import DESCRIPTION
+from eshkol.graph.function import trace
+from eshkol.graph.node import Node
+from eshkol.ops.row import Aval
 from eshkol.schedule.cache import nothing_kept
 from eshkol.schedule.pipeline import compiled
 from eshkol.schedule.plan.arena import arranged
 from eshkol.schedule.plan.steps import Copy, Launch, OnHost, Plan, Together, planned, walk
+from eshkol.tensors.value import Tensor
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
 
 from plan_texts import digest, text
-from planned_functions import FUNCTIONS, SINGLE, total
+from planned_functions import FUNCTIONS, SINGLE, Function, total
 
 KEPT = Path(__file__).parent / "plan_sizes.txt"
 WRITE = "PYTHONPATH=src:tests .venv/bin/python tests/schedule/plan_sizes.py"
@@ -56,6 +61,7 @@ MACHINES = {
     ),
     "high": replace(DESCRIPTION, float32_products=Precision.HIGH),
 }
+LARGEST = 1 << 24  # elements of inputs that are made
 ALONE = "each alone"  # every node by itself, as who looks for NaN has it
 
 
@@ -71,10 +77,33 @@ def sizes(plan: Plan) -> str:
     return " ".join(map(str, counts))
 
 
-def array(spec: Any) -> Any:
-    """An input: a shape of float32, or a dtype and a shape."""
+def _aval(spec: Any) -> Aval:
+    """What an input is like: a shape of float32, or a dtype and a shape."""
     dtype, shape = spec if isinstance(spec[0] if spec else None, str) else (SINGLE, spec)
-    return ek.tensor(np.zeros(shape)).astype(getattr(ek, dtype))
+    return Aval(shape, getattr(ek, dtype))
+
+
+def array(spec: Any) -> Any:
+    """An input."""
+    shape, dtype = _aval(spec)
+    return ek.tensor(np.zeros(shape)).astype(dtype)
+
+
+class Graph(NamedTuple):
+    """A function that was traced."""
+
+    results: Sequence[Node]
+    params: Sequence[Node]
+
+
+def _graph(function: Function, specs: Sequence[Any]) -> Graph:
+    """The results of a function and its parameters, as `jit` has them compiled."""
+    avals = [_aval(spec) for spec in specs]
+    if max(math.prod(aval.shape) for aval in avals) > LARGEST:
+        found, _ = trace(lambda *xs: [y._node for y in function(*map(Tensor, xs))], avals, "inputs that nobody has")
+        return Graph(found.results, found.params)
+    compiled = ek.jit(function, dynamic=False).traced(*map(array, specs)).compiled
+    return Graph(compiled.results, compiled.params)
 
 
 class Planned(NamedTuple):
@@ -88,22 +117,20 @@ class Planned(NamedTuple):
         return f"{sizes(self.plan)} {digest(self.plan)}"
 
 
-def graphs(name: str) -> Iterator[tuple[str, Any]]:
+def graphs(name: str) -> Iterator[tuple[str, Graph]]:
     """A function and its derivative, traced, and which of the two it is."""
     case = FUNCTIONS[name]
-    inputs = [array(spec) for spec in case.inputs]
-    smooth = tuple(k for k, x in enumerate(inputs) if x.dtype.is_float)
+    smooth = tuple(k for k, spec in enumerate(case.inputs) if _aval(spec).dtype.is_float)
     made = {"": case.function}
     if smooth and case.derivative:
         made["'s derivative"] = ek.grad(total(case.function), argnums=smooth)
     for which, one in made.items():
-        yield which, ek.jit(one, dynamic=False).traced(*inputs).compiled
+        yield which, _graph(one, case.inputs)
 
 
 def plans(name: str) -> Iterator[Planned]:
     """The plans of a function: for each machine, and those of its derivative."""
-    for which, traced in graphs(name):
-        results, params = traced.results, traced.params
+    for which, (results, params) in graphs(name):
         for machine in FUNCTIONS[name].machines:
             if machine == ALONE:
                 plan = planned(results, params, MACHINES["cpu"], fused=False)

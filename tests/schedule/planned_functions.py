@@ -295,6 +295,10 @@ FURTHER: dict[str, Case] = {
         ((COMPLEX, (3, 4)), (COMPLEX, (3, 4))), CORES, False,
     ),
     "long sums of tiles": Case(lambda x, w: x @ w, ((8, 3000), (3000, 8)), BLOCKS, False),
+    "huge": Case(
+        lambda x, y: (ek.sin(x.T) * 2, x[1:, ::2] + 1, (x * y).sum(1), (x + 1).sum(0)),
+        ((1 << 17, (1 << 15) + 1), ((1 << 15) + 1,)), (*CORES, "blocks"), False,
+    ),
     "divided by": Case(ways.divided_by, ((WHOLE, (40,)), (40,), ("uint8", (40,))), CPU, False),
 }  # fmt: skip
 FUNCTIONS = FURTHER | {
