@@ -38,6 +38,7 @@ DEFINITIONS = """
 (define name 'b)
 (define letters "abc")
 (define letter #\\c)
+(define keyword :mode)
 (define unspecified (if #f #f))
 (define port (open-input-string "1"))
 (define counter 3)
@@ -137,8 +138,8 @@ COMPILED: dict[str, tuple[str, list[str]]] = {  # a name and variables, a body, 
                   ["1.5"]),
     "of-nothing x": ("(if (null? nothing) (+ x (length nothing) (vector-length no-items)) x)", ["1.5"]),
     "of-exact x": ("(+ (* x third) (* x big) (* x negative-third) counter)", ["1.5"]),
-    "of-constants x": ("(if (and yes (eq? name 'b) (not (eq? unspecified 1))) (* x 2) "
-                     "(error letters name letter x))", ["1.5"]),
+    "of-constants x": ("(if (and yes (eq? name 'b) (not (eq? unspecified 1))) "
+                       "(if (< x 0) (error letters name letter keyword x) (* x 2)) x)", ["1.5"]),
     "of-globals x": ("(let loop ((i 0) (s rate)) (if (= i steps) s (loop (+ i 1) (+ s (* x rate)))))", ["1.5"]),
     "of-closures x": ("(+ (add-third x) (add-whole x) (add-real x) (scale x))", ["1.5"]),
     "of-box x": ("(* x (tally x))", ["1.5"]),
@@ -205,6 +206,12 @@ COMPILED: dict[str, tuple[str, list[str]]] = {  # a name and variables, a body, 
                       ["0.5"]),
     "list-or-not x": ("(let loop ((i 0) (l '())) (if (= i counter) (if (null? l) x (* x (car l))) "
                     "(loop (+ i 1) (if (odd? i) '() (list (* i x))))))", ["0.5"]),
+    "exact-stored-later x": ("(let ((w (make-vector 1 0.5))) (let loop ((i 0) (s x)) (if (= i 3) s (let ((r "
+                             "(vector-ref w 0))) "
+                             "(vector-set! w 0 1/3) (loop (+ i 1) (if (< r x) (* s r) s))))))", ["0.75"]),
+    "exact-later x": ("(let loop ((i 0) (a 0.5)) (if (= i 3) (* a x) (loop (+ i 1) (if (< a x) 1/3 a))))", ["0.75"]),
+    "whole-later x": ("(let loop ((i 0) (a 0.5)) (if (= i 3) (* a x) (loop (+ i 1) (if "
+                      "(< a x) counter a))))", ["0.75"]),
     "swapped x": ("(let loop ((i 0) (a x) (b 1.0)) (if (= i 6) (/ a b) (loop (+ i 1) b (+ a b))))", ["0.5"]),
 }  # fmt: skip
 NOT_COMPILED: dict[str, tuple[str, list[str]]] = {  # a name and variables, a body, points
