@@ -72,16 +72,16 @@ def _steps(steps: Iterable[Step], indent: str) -> Iterator[str]:
             case Copy():
                 yield f"{indent}%{step.target} = %{step.source}"
             case Loop():
-                yield f"{indent}loop {step.length} {step.reverse} {step.node.op.name}"
+                yield f"{indent}loop {step.length} {step.reverse}"
                 yield f"{within}{said(step.carries)} {said(step.views)}"
                 yield from _steps(step.body, within)
             case While():
-                yield f"{indent}while %{step.truth} {step.node.op.name} {said(step.carries)}"
+                yield f"{indent}while %{step.truth} {said(step.carries)}"
                 yield from _steps(step.test, within)
                 yield f"{indent}do"
                 yield from _steps(step.body, within)
             case Branch():
-                yield f"{indent}if %{step.truth} {step.node.op.name}"
+                yield f"{indent}if %{step.truth}"
                 yield from _steps(step.then, within)
                 yield f"{indent}else"
                 yield from _steps(step.otherwise, within)
