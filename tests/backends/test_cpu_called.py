@@ -80,8 +80,8 @@ def test_what_is_optimized_calls_none(monkeypatch: pytest.MonkeyPatch) -> None:
     backend.compiled(code)  # which leaves its translation in the program cache
     kept = translations.kept(backend.cache, code, backend.target)
     assert kept is not None
-    assert "@called" in kept.text
+    assert "@called" in kept.module.text
     monkeypatch.setenv("ESHKOL_OPTIMIZE", "1")
     assert "@called" not in CpuBackend().compile_to_llvm(code)
     again = translations.kept(backend.cache, code, backend.target)
-    assert again is None or "@called" not in again.text
+    assert again is None or "@called" not in again.module.text

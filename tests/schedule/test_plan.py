@@ -157,18 +157,21 @@ def test_what_the_host_computes_stands_between_native_calls():
 def test_loops_in_which_the_host_computes(reverse):
     """Every round is done, in its order, and what is carried is exchanged after each."""
 
+    def hosted(y):
+        return ek.real(ek.acos(ek.cast(y, "complex64")))
+
     def scanned(x):
-        return ek.scan(lambda c, e: (ek.expm(c * 0.5 + e), c + e), x[0], x, reverse=reverse)
+        return ek.scan(lambda c, e: (hosted(c * 0.5 + e), c + e), x[0], x, reverse=reverse)
 
     def whiled(x):
         def step(s):
-            return s[0] + 1, ek.expm(s[1] * 0.1) + s[2], s[1]
+            return s[0] + 1, hosted(s[1] * 0.1) + s[2], s[1]
 
         return ek.while_loop(lambda s: s[0] < (3 if reverse else 2), step, (ek.zeros(()), x[0], x[1]))
 
     def branched(x):
         sign = -1 if reverse else 1
-        return ek.cond((x * x).sum() * sign > 0, lambda y: ek.expm(y) + y, lambda y: y * 2 - ek.expm(-y), x[0])
+        return ek.cond((x * x).sum() * sign > 0, lambda y: hosted(y) + y, lambda y: y * 2 - hosted(-y), x[0])
 
     for code in (scanned, whiled, branched):
         plan = check(*function_of(code, floats(4, 3, 3) * 0.5))

@@ -292,7 +292,7 @@ static void wrong(const char *what)
 
 static void try_steps(int looks, int as_graph, int failures, int64_t *graphs)
 {
-    const eshkol_device device = {enter, launch_kernel, move, fetch, wait_for, &state, NULL};
+    const eshkol_device device = {enter, launch_kernel, move, fetch, wait_for, &state, NULL, 0};
     uint64_t *places = room(PLACES, sizeof *places), *kept = room(PLACES, sizeof *kept), after[PLACES];
     uint64_t *seen = room(looks ? 2 * LAUNCHES : 1, sizeof *seen);
     int64_t *counters = room(COUNTERS, sizeof *counters);

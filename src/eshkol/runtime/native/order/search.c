@@ -196,7 +196,7 @@ typedef int32_t Words __attribute__((vector_size(16)));
 typedef int64_t LongWords __attribute__((vector_size(16)));
 
 #define SIDE_BY_SIDE 4 /* vectors, so that one does not wait for another */
-#define LOADED(vector, k) memcpy(&vector, memory + i * sizeof here + k * sizeof vector, sizeof vector);
+#define LOADED(vector, k) memcpy(&vector, memory + (size_t)i * sizeof here + k * sizeof vector, sizeof vector);
 #define CHOSEN(mask, MASKS, yes, no) (((mask) & (MASKS)(yes)) | (~(mask) & (MASKS)(no)))
 
 #define EXTREME_OF_FLOATS(NAME, ELEMENT, VECTOR, MASKS, KEY, READ, LIMIT, BETTER)                    \
@@ -235,7 +235,7 @@ typedef int64_t LongWords __attribute__((vector_size(16)));
             }                                                                                        \
             for (; i < end; i++) {                                                                   \
                 ELEMENT x;                                                                           \
-                memcpy(&x, memory + i * sizeof x, sizeof x);                                         \
+                memcpy(&x, memory + (size_t)i * sizeof x, sizeof x);                                 \
                 here = x BETTER here ? x : here;                                                     \
                 numbers &= x == x;                                                                   \
             }                                                                                        \
@@ -249,7 +249,7 @@ typedef int64_t LongWords __attribute__((vector_size(16)));
             best = here;                                                                             \
         }                                                                                            \
         for (ELEMENT x;; found++) {                                                                  \
-            memcpy(&x, memory + found * sizeof x, sizeof x);                                         \
+            memcpy(&x, memory + (size_t)found * sizeof x, sizeof x);                                 \
             if (x == best)                                                                           \
                 break;                                                                               \
         }                                                                                            \
