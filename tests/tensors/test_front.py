@@ -16,7 +16,7 @@ from eshkol.graph import node as graph
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.row import Aval
 from eshkol.runtime import front
-from eshkol.schedule.run import execute
+from eshkol.schedule.run import execute, memory
 from eshkol.tensors import value
 from eshkol.tensors.functions import FUNCTIONS
 from references import moved
@@ -219,6 +219,15 @@ def test_more_memory_than_there_is_is_an_error_with_a_remedy(device):
             with pytest.raises(ek.errors.AllocationFailed, match="bytes"):
                 ek.zeros((extent,)).realize()
         assert float(kept.sum()) == 3.0  # which goes on
+
+
+@pytest.mark.unchecked
+def test_more_memory_than_the_machine_has_is_not_asked_for(monkeypatch):
+    """Systems that promise any memory would end the process when it is written to."""
+    x = ek.tensor(np.ones(3333333, np.float32)).realize()
+    monkeypatch.setattr(memory, "INSTALLED", 1 << 20)
+    with pytest.raises(ek.errors.AllocationFailed, match="13333332 bytes"):
+        (x * 2.0).realize()
 
 
 def test_every_helper_is_given():

@@ -21,7 +21,7 @@ from eshkol.ops.row import Op
 from eshkol.support.warning import warn
 from eshkol.tensors.handle import Handle
 
-_STORED = dis.opmap["STORE_SUBSCR"]
+_STORED = {dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in dis.opmap}  # the latter since 3.12
 _UNPACKED = dis.opmap["UNPACK_SEQUENCE"]
 _BETWEEN = {dis.opmap[name] for name in ("CACHE", "SWAP", "ROT_TWO", "ROT_THREE", "NOP") if name in dis.opmap}
 
@@ -76,7 +76,7 @@ def is_assigned_back() -> bool:
     place = frame.f_lasti + 2
     while place < len(code) and code[place] in _BETWEEN:
         place += 2
-    return bool(place < len(code) and code[place] == _STORED)
+    return bool(place < len(code) and code[place] in _STORED)
 
 
 def refuse_unpacking(tensor: Handle) -> None:

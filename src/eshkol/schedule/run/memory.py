@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -28,6 +29,17 @@ COUNTED = front.COUNTED
 LARGE = 1 << 18  # bytes from which on memory is kept
 KEPT_BYTES = 1 << 29  # at most, in all
 ALIGNMENT = 64
+
+
+def _installed() -> int:
+    """Bytes of memory that the machine has; any number where it does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return sys.maxsize
+
+
+INSTALLED = _installed()
 
 
 class _Keeper:
@@ -146,6 +158,8 @@ def empty(shape: Shape, dtype: np.dtype[Any]) -> Array:
     size = math.prod(shape) * dtype.itemsize
     if size < COUNTED:
         return np.empty(shape, dtype)
+    if size > INSTALLED:  # some systems give it, and end the process when it is written to
+        raise _too_large(size)
     wanted = size + ALIGNMENT
     block = None
     if size >= LARGE:
@@ -156,9 +170,12 @@ def empty(shape: Shape, dtype: np.dtype[Any]) -> Array:
         try:
             block = np.empty(wanted, np.uint8)
         except MemoryError:
-            error = AllocationFailed(f"no memory for an array of {size} bytes", hint="compute in smaller pieces")
-            raise error from None
+            raise _too_large(size) from None
     return np.asarray(_Lease(block, size)).view(dtype).reshape(shape)
+
+
+def _too_large(size: int) -> AllocationFailed:
+    return AllocationFailed(f"no memory for an array of {size} bytes", hint="compute in smaller pieces")
 
 
 def fresh_array(shape: Shape, dtype: np.dtype[Any]) -> tuple[Callable[..., Array], tuple[Any, ...]]:
