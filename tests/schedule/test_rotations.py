@@ -10,10 +10,12 @@ import eshkol as ek
 from eshkol.errors import TensorError
 
 RNG = np.random.default_rng(3)
+START = RNG.bit_generator.state
 
 
 @pytest.fixture(autouse=True)
 def of_blocks():
+    RNG.bit_generator.state = START  # whatever was drawn by tests before
     with ek.device("blocks"):
         yield
 
