@@ -99,15 +99,16 @@ def test_what_is_made_of_them():
     agree(lambda x: ek.linalg.matrix_norm(x, 2), x)
 
 
-@pytest.mark.parametrize("scale", [0.0, 0.1, 3.0, 60.0])
+@pytest.mark.parametrize("scale", [0.0, 0.1, 3.0, 15.0, 60.0])
 def test_exponentials(scale):
     x = scale * RNG.standard_normal((2, 3, 3))
     wanted = expm(x)
     found = ek.linalg.matrix_exp(ek.tensor(x)).numpy()
     np.testing.assert_allclose(found, wanted, atol=1e-11 * np.abs(wanted).max())
-    single = ek.linalg.matrix_exp(ek.tensor(x.astype(np.float32))).numpy()
-    assert single.dtype == np.float32
-    np.testing.assert_allclose(single, wanted, atol=1e-3 * max(1e-3, scale / 3) * np.abs(wanted).max())
+    if scale < 60:  # whose results float32 does not hold
+        single = ek.linalg.matrix_exp(ek.tensor(x.astype(np.float32))).numpy()
+        assert single.dtype == np.float32
+        np.testing.assert_allclose(single, wanted, atol=1e-3 * max(1e-3, scale / 3) * np.abs(wanted).max())
 
 
 def test_single_precision():
