@@ -158,8 +158,8 @@ def heads(q: Any, k: Any, v: Any) -> Any:
 
 
 def linear_algebra(x: Any, b: Any) -> Any:
-    definite = x @ x.swapaxes(-1, -2) + 4 * ek.eye(3)
-    lower = ek.tril(x) + 3 * ek.eye(3)
+    definite = x @ x.swapaxes(-1, -2) * 4  # as far as plans see; nothing is run
+    lower = ek.tril(x) * 3
     return (
         ek.det(x), *ek.slogdet(x), ek.cholesky(definite), ek.solve(definite, b), ek.solve_triangular(lower, b),
         ek.inv(definite),
