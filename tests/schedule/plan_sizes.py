@@ -144,9 +144,9 @@ def line(name: str) -> str:
     return f"{name}: {' | '.join(each.kept for each in plans(name))}"
 
 
-def lines() -> Iterator[str]:
+def lines(names: Sequence[str] = tuple(FUNCTIONS)) -> Iterator[str]:
     """What is kept, each function by itself: what others leave in the compiler's caches must make no difference."""
-    for name in FUNCTIONS:
+    for name in names:
         with nothing_kept():
             yield line(name)
 
@@ -162,5 +162,7 @@ def shown(name: str) -> str:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--show"]:
         print(shown(" ".join(sys.argv[2:])))
+    elif sys.argv[1:2] == ["--lines"]:
+        print(*lines(sys.argv[2:]), sep="\n")
     else:
         KEPT.write_text("".join(f"{each}\n" for each in lines()))
