@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import platform
 import re
 from collections.abc import Callable, Iterator
 
@@ -21,9 +22,15 @@ from eshkol.calculus.ir import F64, I1, I64, NULL, Branch, Jump, Malformed, Retu
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_code_is_what_it_was(group: str) -> None:
-    """A line says what changed: counts where there is more or less of it, else the digest alone."""
+    """A line says what changed: counts where there is more or less of it, else the digest alone.
+
+    Digests are those of AArch64: numbers that were folded come from the machine's library, and other machines may have
+    them with another last bit; there counts alone are compared.
+    """
     kept = [line for line in KEPT.read_text().splitlines() if line.startswith(f"{group} ")]
     found = [one.line for one in accounts(group)]
+    if kept != found and platform.machine() not in ("aarch64", "arm64"):
+        kept, found = ([line.rpartition(" ")[0] for line in lines] for lines in (kept, found))
     changed = [line for line in difflib.ndiff(kept, found) if line[0] in "+-"]
     assert not changed, (
         f"{len(changed)} lines; `tests/calculus/code_sizes.py --show NAME` prints what a digest is of. "
