@@ -127,6 +127,16 @@ def unit(turns: Any, n: int) -> Any:
     return re - 1j * np.where(eighth >= 4, -im, im)
 
 
+def chirp_of(n: int, length: int) -> tuple[Any, Any]:
+    """What n numbers are multiplied by, so that their transform is a convolution of that length; and with what."""
+    places = np.arange(n)
+    chirp = unit(places * places, 2 * n)
+    ends = np.zeros(length, complex)
+    ends[:n] = np.conj(chirp)
+    ends[length - n + 1 :] = np.conj(chirp[:0:-1])
+    return chirp, ends
+
+
 @lru_cache(TABLES_KEPT)
 def signal_table(n: int, dtype: DType) -> Node:
     """What `eshkol_fourier` reads for transforms of n numbers."""
@@ -144,11 +154,7 @@ def signal_table(n: int, dtype: DType) -> Node:
             parts += [turn.real, turn.imag]
         s *= r
     if length != n:
-        places = np.arange(n)
-        chirp = unit(places * places, 2 * n)
-        ends = np.zeros(length, complex)
-        ends[:n] = np.conj(chirp)
-        ends[length - n + 1 :] = np.conj(chirp[:0:-1])
+        chirp, ends = chirp_of(n, length)
         spectrum = np.fft.fft(ends) / length
         parts += [chirp.real, chirp.imag, spectrum.real, spectrum.imag]
     return buffer(np.concatenate([np.ravel(part) for part in parts] or [np.zeros(1)]).astype(dtype.numpy), dtype)

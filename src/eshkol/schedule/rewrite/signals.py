@@ -28,7 +28,7 @@ from eshkol.schedule.kernels.block_fourier import (
     longest,
     radices,
 )
-from eshkol.schedule.kernels.transforms import unit
+from eshkol.schedule.kernels.transforms import chirp_of
 
 CHIRPS_KEPT = 8
 LONGEST = 1 << 30  # whose turns are counted in registers of indices
@@ -85,11 +85,7 @@ def _length_for(n: int) -> int:
 def _chirps(n: int, inverse: bool, dtype: DType) -> tuple[Node, Node]:
     """What numbers are multiplied by before and after, and the spectrum of what they are convolved with."""
     length = _length_for(n)
-    places = np.arange(n)
-    chirp = unit(places * places, 2 * n)
-    ends = np.zeros(length, complex)
-    ends[:n] = np.conj(chirp)
-    ends[length - n + 1 :] = np.conj(chirp[:0:-1])
+    chirp, ends = chirp_of(n, length)
     spectrum = np.fft.fft(ends) / length
     if inverse:
         chirp, spectrum = np.conj(chirp), np.fft.fft(np.conj(ends)) / length
