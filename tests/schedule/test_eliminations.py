@@ -1,4 +1,4 @@
-"""Linear algebra as loops over columns, on a machine of blocks: against NumPy, at corners, inside of loops, errors."""
+"""Linear algebra as loops and other rows, on a machine of blocks: against NumPy, at corners, in loops, errors."""
 
 from __future__ import annotations
 
@@ -6,9 +6,21 @@ import numpy as np
 import pytest
 
 import eshkol as ek
+from eshkol.atlas.machines import BLOCKS
 from eshkol.errors import TensorError
-from eshkol.ops import TABLE
-from eshkol.schedule.rewrite.matrices import RULES
+from eshkol.graph.node import topological
+from eshkol.ops import TABLE, dtypes
+from eshkol.ops.convolution import conv1d
+from eshkol.ops.decompositions import cholesky, qr
+from eshkol.ops.linalg import det, solve
+from eshkol.ops.lookup import index_add
+from eshkol.ops.lu import lu_factor, lu_solve
+from eshkol.ops.sparse import csr_rows, csr_turned
+from eshkol.schedule.pipeline import Compiled
+from eshkol.schedule.plan.steps import OnHost, walk
+from eshkol.schedule.rewrite.matrices import COMPLEX, REAL
+
+from .fusing import leaf
 
 RNG = np.random.default_rng(5)
 
@@ -23,9 +35,14 @@ def close(found, wanted):
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-9, atol=1e-9)
 
 
+def drawn(kind, *shape):
+    return RNG.standard_normal(shape) + (1j * RNG.standard_normal(shape) if kind == "complex" else 0)
+
+
+@pytest.mark.parametrize("kind", ["real", "complex"])
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3, 3)])
-def test_square_matrices(shape):
-    a, b, n = RNG.standard_normal(shape), RNG.standard_normal((*shape[:-1], 2)), shape[-1]
+def test_square_matrices(shape, kind):
+    a, b, n = drawn(kind, *shape), drawn(kind, *shape[:-1], 2), shape[-1]
     x, y = ek.tensor(a), ek.tensor(b)
     close(ek.solve(x, y), np.linalg.solve(a, b))
     close(ek.det(x), np.linalg.det(a))
@@ -33,12 +50,15 @@ def test_square_matrices(shape):
         close(found, wanted)
     for found, wanted in zip(ek.qr(x), np.linalg.qr(a), strict=True):
         close(found, wanted)
-    definite = a @ np.swapaxes(a, -1, -2) + n * np.eye(n)
+    definite = a @ np.swapaxes(a.conj(), -1, -2) + n * np.eye(n)
     for upper in (False, True):
         close(ek.cholesky(ek.tensor(definite), upper=upper), np.linalg.cholesky(definite, upper=upper))
     place, lower, upper = (part.numpy() for part in ek.lu(x))
     np.testing.assert_allclose(place @ lower @ upper, a, atol=1e-12)
-    assert (np.abs(lower) <= 1).all(), "the largest pivot was taken"
+    sizes = np.abs(a.real) + np.abs(a.imag)
+    assert (np.swapaxes(place, -1, -2) @ sizes)[..., 0, 0] == pytest.approx(sizes[..., 0].max(-1)), "the largest pivot"
+    pivots = ek.linalg.lu_factor(x)
+    close(ek.linalg.lu_solve(*pivots, y), np.linalg.solve(a, b))
 
 
 @pytest.mark.parametrize("upper", [False, True])
@@ -52,9 +72,10 @@ def test_triangles_whose_other_half_is_not_read(upper):
         close(ek.triangular_solve(x, ek.tensor(b), lower=not upper, **how), np.linalg.solve(matrix, b))
 
 
-def test_matrices_that_are_not_square():
+@pytest.mark.parametrize("kind", ["real", "complex"])
+def test_matrices_that_are_not_square(kind):
     for shape in ((4, 3), (2, 3, 2)):
-        a = RNG.standard_normal(shape)
+        a = drawn(kind, *shape)
         for found, wanted in zip(ek.qr(ek.tensor(a)), np.linalg.qr(a), strict=True):
             close(found, wanted)
         place, lower, upper = (part.numpy() for part in ek.lu(ek.tensor(a)))
@@ -74,12 +95,22 @@ def test_nothing_to_be_solved():
     assert [part.item() for part in ek.slogdet(ek.tensor([[1.0, 2.0], [2.0, 4.0]]))] == [0.0, -np.inf]
 
 
+def solved_by(pivots):
+    return ek.linalg.lu_solve(ek.eye(2), ek.tensor(np.array(pivots, np.int32)), ek.ones(2, 1))
+
+
 @pytest.mark.parametrize(
     ("code", "said"),
     [
         (lambda: ek.solve(ek.tensor([[1.0, 2.0], [2.0, 4.0]]), ek.tensor([1.0, 2.0])), r"singular.*lstsq"),
         (lambda: ek.triangular_solve(ek.tensor([[1.0, 2.0], [2.0, 0.0]]), ek.tensor([1.0, 2.0])), r"singular.*lstsq"),
         (lambda: ek.cholesky(ek.tensor([[1.0, 2.0], [2.0, 1.0]])), r"not positive definite.*eigh"),
+        (lambda: ek.cholesky(ek.tensor([[1.0, 2j], [-2j, 1.0]])), r"not positive definite.*eigh"),
+        (lambda: ek.solve(ek.tensor([[1.0, 2j], [2.0, 4j]]), ek.tensor([1.0, 2.0])), r"singular.*lstsq"),
+        (lambda: solved_by([3, 3]), r"pivot is not from 1 to 2.*lu_factor"),
+        (lambda: ek.csr_rows(ek.tensor([0, 2, 1, 3]), 3), r"pointers .* must rise from 0 to its 3 elements"),
+        (lambda: ek.csr_rows(ek.tensor([1, 2, 3]), 3), r"pointers .* must rise from 0 to its 3 elements"),
+        (lambda: ek.csr_rows(ek.tensor([0, 2, 4]), 3), r"pointers .* must rise from 0 to its 3 elements"),
     ],
 )
 def test_what_has_no_one_answer_is_an_error(code, said):
@@ -101,5 +132,42 @@ def test_in_loops_under_jit_with_derivatives_and_for_many():
     close(ek.vmap(ek.solve, in_axes=(None, 0))(x, ek.tensor(np.stack([b, 2 * b]))), np.stack([found, 2 * found]))
 
 
+def test_patterns_of_sparse_matrices():
+    pointers, indices = np.array([0, 2, 2, 5, 6]), np.array([3, 0, 1, 0, 1, 2])
+    assert ek.csr_rows(ek.tensor(pointers), 6).tolist() == [0, 0, 2, 2, 2, 3]
+    order, rows, starts = ek.csr_turned(ek.tensor(indices), ek.tensor(pointers), 5)
+    assert (order.tolist(), rows.tolist()) == ([1, 3, 2, 4, 5, 0], [0, 2, 2, 2, 3, 0])
+    assert starts.tolist() == [0, 2, 4, 5, 6, 6]
+    both = ek.vmap(lambda p: ek.csr_rows(p, 2))(ek.tensor([[0, 1, 2], [0, 0, 2]]))
+    assert both.tolist() == [[0, 1], [1, 1]]
+
+
+def test_complex_numbers_by_their_parts():
+    x, u = drawn("complex", 4, 2), drawn("complex", 3, 2)
+    wanted = x.copy()
+    np.add.at(wanted, [1, 3, 1], u)
+    close(ek.index_add(ek.tensor(x), 0, ek.tensor([1, 3, 1]), ek.tensor(u)), wanted)
+    signal, taps = drawn("complex", 7), drawn("complex", 3)
+    found = ek.conv1d(ek.tensor(signal[None, None]), ek.tensor(taps[None, None]))
+    close(found[0, 0], np.convolve(signal, taps[::-1], "valid"))
+    slope = ek.grad(lambda w: (abs(ek.conv1d(ek.tensor(signal[None, None]), w)) ** 2).sum())(
+        ek.tensor(taps[None, None])
+    )
+    windows = np.lib.stride_tricks.sliding_window_view(signal, 3)
+    close(slope[0, 0], 2 * windows.conj().T @ (windows @ taps))
+
+
+def test_the_host_is_not_needed():
+    """On a GPU it would be refused."""
+    z, b, pointers = leaf(3, 3, dtype=dtypes.complex64), leaf(3, 2, dtype=dtypes.complex64), leaf(4, dtype=dtypes.int64)
+    turned = csr_turned(leaf(3, dtype=dtypes.int64), pointers, 4)
+    results = [solve(z, b), qr(z)[0], det(z), cholesky(z), lu_solve(*lu_factor(z), b), *turned, csr_rows(pointers, 3)]
+    results.append(index_add(z, 0, leaf(1, dtype=dtypes.int64), leaf(1, 3, dtype=dtypes.complex64)))
+    results.append(conv1d(leaf(1, 2, 5, dtype=dtypes.complex64), leaf(1, 2, 3, dtype=dtypes.complex64)))
+    leaves = [n for n in topological(results) if n.op.name == "buffer"]
+    made = Compiled(results, leaves).plan(BLOCKS)
+    assert [step.node.op.name for step in walk(made.steps) if isinstance(step, OnHost)] == []
+
+
 def test_rules_are_for_rows_that_there_are():
-    assert set(RULES) <= set(TABLE)
+    assert set(REAL) | set(COMPLEX) <= set(TABLE)

@@ -138,9 +138,15 @@ def _infer_rows(a: Rows, pivots: HasAval) -> Aval:
     return Aval((*pivots.shape[:-1], a.rows), dtypes.int64)
 
 
+def strange_pivots(rows: int) -> tuple[str, str]:
+    """What is said of exchanges with rows that are not there, and the hint."""
+    return f"a pivot is not from 1 to {rows}", "take those that lu_factor gives"
+
+
 def _exchanged(a: Rows, pivots: Any) -> Any:
     if pivots.size and not (pivots.min() >= 1 and pivots.max() <= a.rows):
-        raise TensorError(f"a pivot is not from 1 to {a.rows}", hint="take those that lu_factor gives")
+        message, hint = strange_pivots(a.rows)
+        raise TensorError(message, hint=hint)
     return _rows_of(pivots, a.rows)
 
 

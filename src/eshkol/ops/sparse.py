@@ -29,13 +29,17 @@ _PATTERN = NoDerivative("a pattern does not vary smoothly")
 # --- patterns -------------------------------------------------------------------------------------
 
 
+def strange_pointers(count: int) -> tuple[str, str]:
+    """What is said of pointers that are not those of so many elements, and the hint."""
+    message = f"the pointers of a sparse matrix must rise from 0 to its {count} elements"
+    return message, "pointers[r] says where row r begins among the values"
+
+
 def _rows(pointers: Any, count: int) -> Any:
     """The row of each stored element of one matrix."""
     if pointers[0] != 0 or pointers[-1] != count or (np.diff(pointers) < 0).any():
-        raise TensorError(
-            f"the pointers of a sparse matrix must rise from 0 to its {count} elements, not as {pointers.tolist()[:9]}",
-            hint="pointers[r] says where row r begins among the values",
-        )
+        message, hint = strange_pointers(count)
+        raise TensorError(f"{message}, not as {pointers.tolist()[:9]}", hint=hint)
     return np.repeat(np.arange(len(pointers) - 1), np.diff(pointers))
 
 

@@ -1,10 +1,11 @@
 """Linear algebra as loops over columns, for machines that have no code of their own for it: GPUs.
 
-Comes in: a node (`matrices.py` finds them). Goes out: equivalent nodes, in which factorizations of real
+Comes in: a node (`matrices.py` finds them). Goes out: equivalent nodes, in which factorizations of
 matrices, and what is solved with them, are scans: each step takes one column out of all that is left, in a few kernels
 over whole matrices (and batches of them), so that the lanes of a GPU have work and the host is not asked in between.
-Elimination is as LAPACK has it, with exchanges of rows, reflections of columns and their signs. What has no one answer
-(a pivot of 0, a matrix that is not positive definite) stops with the error that the CPU gives.
+Elimination is as LAPACK has it, with exchanges of rows, reflections of columns and their signs, of real and of complex
+numbers. What has no one answer (a pivot of 0, a matrix that is not positive definite) stops with the error that the CPU
+gives.
 """
 
 from __future__ import annotations
@@ -20,8 +21,22 @@ from eshkol.graph.function import trace
 from eshkol.graph.node import Node, constant, make
 from eshkol.ops import dtypes
 from eshkol.ops.creation import iota
-from eshkol.ops.elementwise import absolute, bitwise_and, cast, equal, greater, greater_equal, log, sqrt, where
+from eshkol.ops.elementwise import (
+    absolute,
+    bitwise_and,
+    cast,
+    conj,
+    equal,
+    greater,
+    greater_equal,
+    imag,
+    log,
+    real,
+    sqrt,
+    where,
+)
 from eshkol.ops.joining import along
+from eshkol.ops.lu import strange_pivots
 from eshkol.ops.matrices import diagonal_of, identity, upper_of
 from eshkol.ops.movement import expand, expanded, permute, reshape
 from eshkol.ops.products import prod
@@ -61,13 +76,33 @@ DEMANDED: Op = row(Op(
     name="demanded", doc="x; an error where something is wrong with it.", function=None, names=("x", "wrong"),
     group=STRUCTURE, method=False, infer=lambda a, x, wrong: Aval(x.shape, x.dtype), reference=_reference,
     derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False), lower=Pull(_pull),
-    stops=_refused,
+    of_complex=Pull(_pull), stops=_refused,
 ))  # fmt: skip
 
 
 def demanded(x: Node, wrong: Node, said: tuple[str, str]) -> Node:
     """x, or an error where anything is wrong."""
     return make(DEMANDED, (x, any_(wrong)), Demand(*said))
+
+
+# --- real and complex numbers ----------------------------------------------------------------------
+
+
+def _conj(x: Node) -> Any:
+    return conj(x) if x.dtype.is_complex else x
+
+
+def _real(x: Node) -> Any:
+    return real(x) if x.dtype.is_complex else x
+
+
+def _square(x: Node) -> Any:
+    return real(x) * real(x) + imag(x) * imag(x) if x.dtype.is_complex else x * x
+
+
+def _size(x: Node) -> Any:
+    """How large LAPACK takes a pivot to be."""
+    return absolute(real(x)) + absolute(imag(x)) if x.dtype.is_complex else absolute(x)
 
 
 # --- loops over columns ---------------------------------------------------------------------------
@@ -123,7 +158,7 @@ def _eliminate(x: Node, right: Sequence[Node] = ()) -> tuple[Node, Node, Node, l
     def step(k: Node, x: Node, order: Node, *right: Node) -> tuple[list[Node], list[Node]]:
         below = greater(there.rows, k)
         column = _at(x, equal(there.columns, k), -1)
-        candidates = where(below | equal(there.rows, k), absolute(column), -1)
+        candidates = where(below | equal(there.rows, k), _size(column), -1)
         chosen = cast(argmax(candidates, len(batch), keepdims=True), dtypes.int32)
         x, line = _exchanged(x, there, k, chosen)
         column, pivot = _exchanged(column, there, k, chosen)
@@ -203,16 +238,16 @@ def _cholesky(node: Node) -> Any:
 
     def step(k: Node, x: Node) -> tuple[list[Node], list[Node]]:
         column = _at(x, equal(there.columns, k), -1)
-        pivot = _at(column, equal(there.rows, k), -2)
+        pivot = _real(_at(column, equal(there.rows, k), -2))
         wrong = greater_equal(0, pivot)  # which NaN is not: it goes on as NaN
         line = where(greater(k, there.rows), 0, column / sqrt(where(wrong, 1, pivot)))
-        rest = x - line * _turned(line)
+        rest = x - line * _conj(_turned(line))
         return [rest], [reshape(line, (*batch, n)), reshape(wrong, batch)]
 
-    _, lines, wrong = loop(n, [(x + _turned(x)) * 0.5], step)
+    _, lines, wrong = loop(n, [(x + _conj(_turned(x))) * 0.5], step)
     lines = demanded(lines, wrong, INDEFINITE)
     columns = permute(lines, (*range(1, len(batch) + 1), 0, len(batch) + 1))  # each a row yet
-    return columns if node.attrs.upper else _turned(columns)
+    return _conj(columns) if node.attrs.upper else _turned(columns)
 
 
 def _lu(node: Node) -> tuple[Node, ...]:
@@ -224,6 +259,18 @@ def _lu(node: Node) -> tuple[Node, ...]:
         return x, expand(constant(0, places.dtype), places.shape), order
     factors, exchanges, order, _ = _eliminate(x)
     return factors, exchanges + 1, order
+
+
+def _pivoted(node: Node) -> Any:
+    (pivots,) = node.inputs
+    if not count(node.shape):
+        return _nothing(node)
+    batch, rows = node.shape[:-1], node.shape[-1]
+    order = expanded(iota.on(pivots, (rows, 1), 0, dtypes.int64), (*batch, rows, 1))
+    there, steps = _Places.of(order), pivots.shape[-1]
+    others = reshape(permute(pivots - 1, (len(batch), *range(len(batch)))), (steps, *batch, 1, 1))
+    order = loop(steps, [order], lambda k, x, other: ([_exchanged(x, there, k, other)[0]], []), others)[0]
+    return reshape(demanded(order, greater(1, pivots) | greater(pivots, rows), strange_pivots(rows)), node.shape)
 
 
 def _exchange_sign(exchanges: Node, dtype: Any) -> Any:
@@ -248,16 +295,19 @@ def _slogdet(node: Node) -> tuple[Node, ...]:
     assert node.outs is not None
     shape, dtype = node.outs[0].shape, node.outs[0].dtype
     if not count(x.shape):
-        return expand(constant(1, dtype), shape), expand(constant(0, dtype), shape)
+        return expand(constant(1, dtype), shape), expand(constant(0, node.outs[1].dtype), shape)
     factors, exchanges, _, _ = _eliminate(x)
     found = _diagonal(factors)
-    signs = where(greater(found, 0), 1, where(equal(found, 0), 0, where(greater(0, found), -1, found)))
-    signs = cast(signs, dtype)
-    return prod(signs, -1) * _exchange_sign(exchanges, dtype), sum_(log(absolute(found)), -1)
+    size = absolute(found)
+    if dtype.is_complex:
+        signs = where(equal(size, 0), 0, found / where(equal(size, 0), 1, size))
+    else:
+        signs = where(greater(found, 0), 1, where(equal(found, 0), 0, where(greater(0, found), -1, found)))
+    return prod(cast(signs, dtype), -1) * _exchange_sign(exchanges, dtype), sum_(log(size), -1)
 
 
 def _reflect(x: Node, mirror: Node, weight: Node) -> Any:
-    return x - weight * mirror * sum_(mirror * x, -2, keepdims=True)
+    return x - weight * mirror * sum_(_conj(mirror) * x, -2, keepdims=True)
 
 
 def reflections(x: Node) -> tuple[Node, ...]:
@@ -269,13 +319,15 @@ def reflections(x: Node) -> tuple[Node, ...]:
         first, tail = _at(column, equal(there.rows, k), -2), where(greater(there.rows, k), column, 0)
         rest = max_(absolute(tail), -2, keepdims=True)
         flat = equal(rest, 0)  # nothing is to be reflected away
+        if x.dtype.is_complex:
+            flat = flat & equal(imag(first), 0)
         largest = where(greater(rest, absolute(first)), rest, absolute(first))  # so that no square is too large
         scale = where(flat, 1, largest)
-        length = scale * sqrt((first / scale) * (first / scale) + sum_((tail / scale) * (tail / scale), -2, True))
-        end = where(greater(0, first), length, -length)
+        length = scale * sqrt(_square(first / scale) + sum_(_square(tail / scale), -2, True))
+        end = where(greater(0, _real(first)), length, -length)
         weight = where(flat, 0, (end - first) / where(flat, 1, end))
         mirror = where(equal(there.rows, k), 1, where(flat, 0, tail / where(flat, 1, first - end)))
-        changed = where(greater(k, there.columns), x, _reflect(x, mirror, weight))
+        changed = where(greater(k, there.columns), x, _reflect(x, mirror, _conj(weight)))
         return [changed], [mirror, weight]
 
     return loop(x.shape[-1], [x], step)
@@ -298,5 +350,5 @@ def _qr(node: Node) -> tuple[Node, ...]:
 
 RULES: dict[str, Callable[[Node], Any]] = {
     "matrix_solve": _solve, "triangular_matrix_solve": _solve_triangle, "cholesky": _cholesky, "lu_rows": _lu,
-    "det": _det, "slogdet": _slogdet, "tall_qr": _qr,
+    "det": _det, "slogdet": _slogdet, "tall_qr": _qr, "pivoted_rows": _pivoted,
 }  # fmt: skip

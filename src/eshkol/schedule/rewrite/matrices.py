@@ -1,8 +1,9 @@
-"""Linear algebra as loops, for machines that have no code of their own for it, GPUs: a pass over graphs.
+"""Linear algebra as loops and other rows, for machines that have no code of their own for it, GPUs: a pass over graphs.
 
-Comes in: the results of a function, and the machine. Goes out: equivalent nodes, in which factorizations of real
-matrices are loops over columns (`eliminations.py`), and eigenvalues and singular values loops of rotations
-(`rotations.py`). Machines of cores, whose runtime does all this at once, and complex matrices stay as they are.
+Comes in: the results of a function, and the machine. Goes out: equivalent nodes, in which factorizations of
+matrices are loops over columns (`eliminations.py`), eigenvalues and singular values of real ones loops of rotations
+(`rotations.py`), patterns of sparse matrices counts and sorts (`sparse.py`), and convolutions and scatters of complex
+numbers those of their parts (`parted.py`). Machines of cores, whose runtime does all this at once, stay as they are.
 """
 
 from __future__ import annotations
@@ -13,13 +14,19 @@ from typing import Any
 from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.node import Node
 from eshkol.ops.structural import PICK
-from eshkol.schedule.kernels.kernel import composed
-from eshkol.schedule.rewrite import eliminations, rotations
+from eshkol.schedule.kernels.kernel import composed, is_complex
+from eshkol.schedule.rewrite import eliminations, parted, rotations, sparse
 from eshkol.schedule.rewrite.walk import New, again, functions_of, in_order, inside, walked
 
-RULES: dict[str, Callable[[Node], Any]] = {**eliminations.RULES, **rotations.RULES, "pinv": composed}
+Rules = dict[str, Callable[[Node], Any]]
 """What a node of these names becomes; a tuple for several results."""
+REAL: Rules = {**eliminations.RULES, **rotations.RULES, **sparse.RULES, "pinv": composed}
+COMPLEX: Rules = {**eliminations.RULES, **parted.RULES}
 AGAIN = ("pinv",)  # whose parts are such nodes themselves
+
+
+def _rule(node: Node) -> Callable[[Node], Any] | None:
+    return (COMPLEX if is_complex(node) else REAL).get(node.op.name)
 
 
 def eliminate(results: Sequence[Node], target: MachineDescription) -> list[Node]:
@@ -27,7 +34,7 @@ def eliminate(results: Sequence[Node], target: MachineDescription) -> list[Node]
     if not target.blocks:
         return list(results)
     order = in_order(results)
-    if not any(node.op.name in RULES or functions_of(node) for node in order):
+    if not any(_rule(node) or functions_of(node) for node in order):
         return list(results)
     several: dict[Node, tuple[Node, ...]] = {}  # the results of what has more than one
 
@@ -37,8 +44,8 @@ def eliminate(results: Sequence[Node], target: MachineDescription) -> list[Node]
         if node.op is PICK and node.inputs[0] in several:
             return several[node.inputs[0]][node.attrs.place]
         found = again(node, new)
-        if node.op.name in RULES and not found.inputs[0].dtype.is_complex:
-            made = RULES[node.op.name](found)
+        if rule := _rule(node):
+            made = rule(found)
             if not isinstance(made, tuple):
                 return eliminate([made], target)[0] if node.op.name in AGAIN else made
             several[node] = made
