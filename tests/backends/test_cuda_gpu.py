@@ -100,6 +100,22 @@ def test_a_compiled_step_trains_as_on_the_cpu():
     np.testing.assert_allclose(losses["cuda"], losses["cpu"], rtol=1e-3)
 
 
+@pytest.mark.parametrize(("precision", "scale"), [("bfloat16", None), ("float16", "dynamic")])
+def test_mixed_precision_trains_as_on_the_cpu(precision, scale):
+    x = RNG.standard_normal((256, 32)).astype(np.float32)
+    y = (x[:, 0] * x[:, 1] > 0).astype(np.int64)
+    losses = {}
+    for device in ("cpu", "cuda"):
+        with ek.device(device):
+            ek.seed(3)
+            model = ek.nn.Sequential(ek.nn.Linear(32, 64), ek.nn.ReLU(), ek.nn.Linear(64, 2))
+            optimizer = ek.optim.Adam(model.parameters(), lr=0.01)
+            step = ek.train.Step(model, ek.cross_entropy, optimizer, precision=precision, loss_scale=scale)
+            losses[device] = [float(step(ek.tensor(x), ek.tensor(y)).loss) for _ in range(60)]
+    assert losses["cuda"][-1] < 0.5 * losses["cuda"][0]
+    np.testing.assert_allclose(losses["cuda"][:20], losses["cpu"][:20], rtol=0.03)
+
+
 def test_an_index_out_of_range_is_an_error_and_the_rest_goes_on():
     with ek.device("cuda"):
         x = ek.tensor(np.arange(5.0))

@@ -20,9 +20,9 @@ from eshkol.schedule.rewrite.walk import New, again, functions_of, in_order, ins
 
 Rules = dict[str, Callable[[Node], Any]]
 """What a node of these names becomes; a tuple for several results."""
-REAL: Rules = {**eliminations.RULES, **rotations.RULES, **sparse.RULES, "pinv": composed}
+REAL: Rules = {**eliminations.RULES, **rotations.RULES, **sparse.RULES, "pinv": composed, "cofactor": composed}
 COMPLEX: Rules = {**eliminations.RULES, **parted.RULES}
-AGAIN = ("pinv",)  # whose parts are such nodes themselves
+AGAIN = ("pinv", "cofactor")  # whose parts are such nodes themselves
 
 
 def _rule(node: Node) -> Callable[[Node], Any] | None:
