@@ -7,13 +7,14 @@ differentiated and batched by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from eshkol.graph import derive
 from eshkol.graph.batch import batch
 from eshkol.graph.node import Node, Scope, mark, placeholder, remade, substitute, topological
-from eshkol.ops.movement import expand
+from eshkol.ops.elementwise import add, mul, neg, sub
+from eshkol.ops.movement import expand, reshape
 from eshkol.ops.row import Aval
 from eshkol.ops.structural import CONST
 
@@ -84,9 +85,50 @@ def linearized(function: Function, varying: Sequence[bool]) -> tuple[Function, F
     out = derive.jvp(results, tangents, scope)
     live = [t is not None for t in out]
     second, residuals = close(list(tangents.values()), [t for t in out if t is not None], linear)
+    second, residuals = _lighter(second, residuals)
     first = Function(function.params, (*results, *residuals), function.scope)
     scope.open = linear.open = False
     return first, second, live
+
+
+ARITHMETIC = frozenset({add, sub, mul, neg, expand, reshape})
+"""What is as soon computed again as written to memory and read from there."""
+FEW = 4  # nodes
+
+
+def _lighter(linear: Function, residuals: Sequence[Node]) -> tuple[Function, list[Node]]:
+    """The linear function with fewer residuals, its last parameters: those that are soon made of others it computes."""
+    params = dict(zip(residuals, linear.params[len(linear.params) - len(residuals) :], strict=True))
+    again: dict[Node, list[Node]] = {}  # what is computed for a residual, inputs first
+    for node in reversed(topological(residuals)):
+        if node in params and (nodes := _between(node, params.keys() - again.keys())):
+            again[node] = nodes
+    if not again:
+        return linear, list(residuals)
+    known = {node: p for node, p in params.items() if node not in again}
+    for nodes in reversed(again.values()):
+        for node in nodes:
+            if node not in known:
+                known[node] = remade(node, tuple(known.get(x, x) for x in node.inputs))
+    results = substitute(linear.results, {params[node]: known[node] for node in again})
+    kept = [node for node in residuals if node not in again]
+    own = linear.params[: len(linear.params) - len(residuals)]
+    return Function((*own, *(params[node] for node in kept)), tuple(results), linear.scope), kept
+
+
+def _between(node: Node, given: Collection[Node]) -> list[Node]:
+    """The few nodes of arithmetic by which a node is computed of others that are given; none: it is not so simple."""
+    found: dict[Node, None] = {}
+    stack = [node]
+    while stack:
+        x = stack.pop()
+        if x.op is CONST or (x in given and x is not node) or x in found:
+            continue
+        if x.op not in ARITHMETIC or x.data is not None or len(found) == FEW:
+            return []
+        found[x] = None
+        stack.extend(x.inputs)
+    return [x for x in topological([node]) if x in found]
 
 
 def transposed(function: Function, linear: int) -> Function:

@@ -7,8 +7,8 @@ stands for the results of each of them.
   further results;
 - inputs that are constants, repeated, or the same as another go into the body, where rules see them;
 - what a loop carries unchanged is not carried; carries and results that feed nothing go, with what computes them;
-- what a body computes in every round alike moves out of it, unless it only moves elements (a product reads permuted
-  operands as they are) or is a matter of single numbers;
+- what a body computes in every round alike moves out of it, unless it only moves elements or is a matter of single
+  numbers; a matrix that a product reads transposed moves out, too: small products would copy it in every round;
 - loops of no or one round and branches on a known truth value are the body itself.
 
 Bodies are brought to one form: their parameters are placeholders that all bodies share, so that equal bodies are made
@@ -45,6 +45,7 @@ FUNCTIONS_KEPT, PLACEHOLDERS_KEPT = 512, 4096
 _MOVING = frozenset({reshape, expand, permute, slice_, flip, BARRIER})
 # What cannot fail, so that it may be computed before a loop that may have no round.
 _SAFE = _MOVING | {TABLE[name] for name in ("matrix_product", "sum", "prod", "max", "min", "logsumexp", "softmax")}
+_PRODUCT = TABLE["matrix_product"]
 _DIVIDING = {TABLE[name] for name in ("remainder", "fmod", "floor_divide", "power")}  # integers may not
 
 
@@ -261,6 +262,7 @@ def _moved_out(
     """The results of a body without what it computes in every round alike, for which pairs are added."""
     varies, heavy, unsafe = set(varying), set(), set()
     edge: dict[Node, None] = {}
+    turned: dict[Node, None] = {}  # what is turned for a product
     for node in topological(results):
         inputs = node.inputs
         if node in varies or not inputs:
@@ -268,6 +270,8 @@ def _moved_out(
         if any(x in varies for x in inputs):
             varies.add(node)
             edge.update((x, None) for x in inputs if x not in varies)
+            if node.op is _PRODUCT:
+                turned.update((x, None) for x in inputs if x not in varies and x.op is permute)
             continue
         if not _light(node) or any(x in heavy for x in inputs):
             heavy.add(node)
@@ -276,9 +280,9 @@ def _moved_out(
     edge.update((r, None) for r in results if r not in varies)
     chosen: dict[Node, None] = {}
     for node in edge:
-        while node.op in _MOVING and node in heavy:
+        while node.op in _MOVING and node in heavy and node not in turned:
             node = node.inputs[0]
-        if node in heavy and node.outs is None and not (only_safe and node in unsafe):
+        if (node in heavy or node in turned) and node.outs is None and not (only_safe and node in unsafe):
             chosen[node] = None
     if not chosen:
         return list(results)
