@@ -134,3 +134,51 @@ def test_exponentials_of_matrices_are_native_and_so_are_their_gradients(monkeypa
 
     for function in (ek.expm, ek.grad(lambda x: ek.expm(x).sum()), in_loop):
         assert host_steps(function, ROWS[:, :6], monkeypatch=monkeypatch) == []
+
+
+# --- patterns --------------------------------------------------------------------------------------
+
+
+def layered(x, weights, bias):
+    """A body with a product that is followed, attention, and a mean along axis 0."""
+
+    def layer(x, wb):
+        w, b = wb
+        y = ek.relu(x @ w + b)
+        mixed = ek.attention(y[None, None], y[None, None], y[None, None], causal=True)[0, 0]
+        return x + mixed @ w, mixed.mean(0)
+
+    return ek.scan(layer, x, (weights, bias))
+
+
+def test_patterns_are_found_in_bodies():
+    rng = np.random.default_rng(1)
+    x, weights, bias = (ek.tensor(rng.normal(size=s).astype(np.float32) * 0.3) for s in ((8, 16), (3, 16, 16), (3, 16)))
+    shown = ek.jit(layered)
+    found = shown(x, weights, bias)
+    wanted, means = x, []
+    for k in range(3):
+        y = ek.relu(wanted @ weights[k] + bias[k])
+        mixed = ek.attention(y[None, None], y[None, None], y[None, None], causal=True)[0, 0]
+        wanted = wanted + mixed @ weights[k]
+        means.append(mixed.mean(0).numpy())
+    np.testing.assert_allclose(found[0].numpy(), wanted.numpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found[1].numpy(), np.stack(means), rtol=1e-4, atol=1e-5)
+    told = str(ek.memory_report(layered, x, weights, bias))
+    assert told.count("followed_product") == 2
+    assert "attended" in told
+
+
+def test_weights_are_not_turned_in_every_round():
+    rng = np.random.default_rng(1)
+    rows, start, w = (ek.tensor(rng.normal(size=s)) for s in ((5, 4, 6), (4, 6), (6, 6)))
+
+    def loss(w):
+        return (ek.scan(lambda h, x: (ek.tanh(x + h @ w.T), None), start, rows)[0] ** 2).sum()
+
+    slope = ek.jit(ek.grad(loss))(w)
+    moved = rng.normal(size=(6, 6))
+    away = [float(loss(ek.tensor(w.numpy() + h * moved))) for h in (1e-5, -1e-5)]
+    assert (slope.numpy() * moved).sum() == pytest.approx((away[0] - away[1]) / 2e-5, rel=1e-6)
+    steps = str(ek.memory_report(ek.grad(loss), w)).splitlines()
+    assert sum("permute" in line for line in steps) == 1, "once before the loops"

@@ -7,11 +7,13 @@ import pytest
 from fusing import run
 
 import eshkol as ek
+from eshkol.atlas.machines import CORES
 from eshkol.errors import EshkolError
 from eshkol.graph import interpret
 from eshkol.graph.node import Node, buffer, topological
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.indexing import position, scatter_into
+from eshkol.schedule.pipeline import PASSES
 from eshkol.schedule.rewrite.decompose import decompose
 from eshkol.tensors.devices import open_backend
 
@@ -105,10 +107,11 @@ def test_of_empty_ones_nothing_is_computed():
 def test_bodies_of_loops_are_of_parts():
     x = ek.tensor(RNG.normal(size=(2, 3)).astype(np.float32))
     looped = ek.scan(lambda c, _: (ek.softmax(c), c), x, None, length=3)[0]._node
-    (found,) = decompose([looped])
+    in_parts = dict(PASSES)["parts"]
+    (found,) = in_parts([looped], CORES)
     bodies = [n.attrs.body for n in topological([found]) if n.op.name == "scan"]
     assert bodies
     assert all("softmax" not in names(list(b.results)) for b in bodies)
     np.testing.assert_allclose(interpret.evaluate([found])[0], interpret.evaluate([looped])[0], rtol=1e-6)
-    again = decompose([looped])[0]
+    again = in_parts([looped], CORES)[0]
     assert [n.attrs.body for n in topological([again]) if n.op.name == "scan"] == bodies, "bodies are treated once"

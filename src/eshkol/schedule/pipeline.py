@@ -28,7 +28,7 @@ the plan.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -60,6 +60,7 @@ from eshkol.schedule.rewrite.pairs import as_pairs
 from eshkol.schedule.rewrite.patterns import recognize
 from eshkol.schedule.rewrite.simplify import simplify
 from eshkol.schedule.rewrite.turned import turn_reductions
+from eshkol.schedule.rewrite.walk import Pass, everywhere
 from eshkol.schedule.rewrite.windows import greatest_of_windows
 from eshkol.schedule.run.failures import explaining
 from eshkol.schedule.run.native import DevicePlan, NativePlan
@@ -70,22 +71,21 @@ from eshkol.support.collector import without_collector
 from eshkol.support.store import ProgramCache
 
 ReadyPlan = NativePlan | DevicePlan | StepwisePlan
-GraphPass = Callable[[Sequence[Node], MachineDescription], list[Node]]
 Stage = tuple[str, list[Node]]  # a pass, and what it gives
-PASSES: list[tuple[str, GraphPass]] = [
-    ("exponentials", exponentials),
-    ("matrices", eliminate),
-    ("simplify", lambda results, target: simplify(results)),
-    ("arrange", arrange),
-    ("orders", cut_sorts),
-    ("draws", draw_by_blocks),
-    ("factors", share_factors),
-    ("windows", greatest_of_windows),
-    ("attention", attention_in_fragments),
-    ("patterns", recognize),
-    ("pairs", as_pairs),
-    ("turned", turn_reductions),
-    ("parts", lambda results, target: decompose(results)),
+PASSES: list[tuple[str, Pass]] = [
+    ("exponentials", everywhere(exponentials)),
+    ("matrices", everywhere(eliminate)),
+    ("simplify", lambda results, target: simplify(results)),  # which trims loops with their bodies
+    ("arrange", everywhere(arrange)),
+    ("orders", everywhere(cut_sorts)),
+    ("draws", everywhere(draw_by_blocks)),
+    ("factors", everywhere(share_factors)),
+    ("windows", everywhere(greatest_of_windows)),
+    ("attention", everywhere(attention_in_fragments)),
+    ("patterns", everywhere(recognize)),
+    ("pairs", everywhere(as_pairs)),
+    ("turned", everywhere(turn_reductions)),
+    ("parts", everywhere(lambda results, target: decompose(results))),
 ]
 
 

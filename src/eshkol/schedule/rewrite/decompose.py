@@ -29,7 +29,7 @@ from eshkol.schedule.kernels.kernel import composed
 from eshkol.schedule.kernels.placing import placed
 from eshkol.schedule.kernels.takes import checked_apart, checked_places, in_range, one_in_each_row
 from eshkol.schedule.kernels.values import SAME
-from eshkol.schedule.rewrite.walk import New, again, in_order, inside, walked
+from eshkol.schedule.rewrite.walk import New, again, in_order, walked
 
 
 def decompose(results: Sequence[Node]) -> list[Node]:
@@ -44,7 +44,7 @@ def _in_parts(node: Node, new: New) -> Node | None:
     if node.op is exp and node.inputs[0].op is log_softmax and node.inputs[0].data is None:
         found = softmax(new[node.inputs[0].inputs[0]], node.inputs[0].attrs.axis)
     rule = composed if type(found.op.lower) is Parts else RULES.get(node.op.name)
-    return (rule(found) if rule is not None else inside(found, decompose, decompose)) or found
+    return (rule(found) if rule is not None else None) or found
 
 
 # --- places of extremes ---------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from eshkol.ops.movement import reshape
 from eshkol.ops.random import Bits, random_bits, words_of_block
 from eshkol.ops.row import STRUCTURE, Aval, HasAval, NoDerivative, Op, Push, Shape, row
 from eshkol.ops.shapes import count
-from eshkol.schedule.rewrite.walk import New, again, functions_of, in_order, inside, walked
+from eshkol.schedule.rewrite.walk import New, in_order, walked
 
 MANY = 1024  # numbers for which it matters
 
@@ -63,14 +63,12 @@ WORDS: Op = row(Op(
 def draw_by_blocks(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     """The results, with blocks of random words for draws of many bits."""
     order = in_order(results)
-    if target.blocks or not any(node.data is None and (_is_long(node) or functions_of(node)) for node in order):
+    if target.blocks or not any(node.data is None and _is_long(node) for node in order):
         return list(results)
 
     def by_blocks(node: Node, new: New) -> Any:
         if node.data is None and _is_long(node):
             return _drawn(new[node.inputs[0]], node.attrs)
-        if functions_of(node):
-            return inside(again(node, new), (draw_by_blocks, target), lambda bodies: draw_by_blocks(bodies, target))
         return None
 
     return walked(results, order, by_blocks)

@@ -21,23 +21,19 @@ from eshkol.ops.matrices import identity
 from eshkol.ops.movement import expand, reshape
 from eshkol.ops.reductions import max_, sum_
 from eshkol.ops.row import Aval
-from eshkol.schedule.rewrite.walk import New, again, functions_of, in_order, inside, walked
+from eshkol.schedule.rewrite.walk import New, in_order, walked
 
 
 def exponentials(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     """The results, of products in the place of exponentials."""
     order = in_order(results)
-    if not any(node.data is None and (node.op in _TAKEN or functions_of(node)) for node in order):
+    if not any(node.data is None and node.op in _TAKEN for node in order):
         return list(results)
 
     def as_products(node: Node, new: New) -> Node | None:
-        if node.data is not None:
-            return None
-        if node.op in _TAKEN:
+        if node.data is None and node.op in _TAKEN:
             x, *direction = (new[x] for x in node.inputs)
             return _exponential([expand(y, node.shape) if y.shape != node.shape else y for y in (x, *direction)])
-        if functions_of(node):
-            return inside(again(node, new), (exponentials, target), lambda bodies: exponentials(bodies, target))
         return None
 
     return walked(results, order, as_products)

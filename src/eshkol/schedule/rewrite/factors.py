@@ -30,7 +30,7 @@ from eshkol.ops.matrices import refusing
 from eshkol.ops.movement import permute
 from eshkol.ops.row import NATIVE, STRUCTURE, Aval, HasAval, NoDerivative, Op, row
 from eshkol.ops.structural import PICK
-from eshkol.schedule.rewrite.walk import New, again, functions_of, in_order, inside, visible, walked
+from eshkol.schedule.rewrite.walk import New, again, in_order, visible, walked
 
 # What gives values with vectors: at which place the values are, and what gives them alone.
 VALUES = {
@@ -85,23 +85,18 @@ def share_factors(results: Sequence[Node], target: MachineDescription) -> list[N
     order = in_order(results)
     systems: dict[Node, list[Node]] = {}
     spectra: set[Node] = set()
-    loops: set[Node] = set()
     for node in order:
-        if functions_of(node):
-            loops.add(node)
-        elif node.data is None:
+        if node.data is None:
             if node.op is matrix_solve and target.native:
                 systems.setdefault(_matrix(node)[0], []).append(node)
             elif node.op in VALUES or node.op in VECTORS:
                 spectra.add(node)
     shared = {node for nodes in systems.values() if len(nodes) > 1 for node in nodes}
-    if not shared and not spectra and not loops:
+    if not shared and not spectra:
         return list(results)
     whole = _with_vectors(order, set(results))
 
     def once(node: Node, new: New) -> Node | None:
-        if node in loops:
-            return inside(again(node, new), (share_factors, target), lambda bodies: share_factors(bodies, target))
         if node in shared:
             x, turned = _matrix(node)
             factors, _, places = picks(make(lu_rows, (new[x],), None))

@@ -16,7 +16,7 @@ from eshkol.graph.node import Node
 from eshkol.ops.structural import PICK
 from eshkol.schedule.kernels.kernel import composed, is_complex
 from eshkol.schedule.rewrite import eliminations, parted, rotations, sparse
-from eshkol.schedule.rewrite.walk import New, again, functions_of, in_order, inside, walked
+from eshkol.schedule.rewrite.walk import New, again, in_order, walked
 
 Rules = dict[str, Callable[[Node], Any]]
 """What a node of these names becomes; a tuple for several results."""
@@ -34,7 +34,7 @@ def eliminate(results: Sequence[Node], target: MachineDescription) -> list[Node]
     if not target.blocks:
         return list(results)
     order = in_order(results)
-    if not any(_rule(node) or functions_of(node) for node in order):
+    if not any(map(_rule, order)):
         return list(results)
     several: dict[Node, tuple[Node, ...]] = {}  # the results of what has more than one
 
@@ -49,6 +49,6 @@ def eliminate(results: Sequence[Node], target: MachineDescription) -> list[Node]
             if not isinstance(made, tuple):
                 return eliminate([made], target)[0] if node.op.name in AGAIN else made
             several[node] = made
-        return inside(found, (eliminate, target), lambda bodies: eliminate(bodies, target)) or found
+        return found
 
     return walked(results, order, looped)

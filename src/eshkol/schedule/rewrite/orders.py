@@ -23,7 +23,7 @@ from eshkol.ops.shapes import count
 from eshkol.ops.slicing import slice_
 from eshkol.ops.sorting import Sort, search, sort
 from eshkol.ops.structural import PICK, Pick
-from eshkol.schedule.rewrite.walk import New, again, functions_of, in_order, inside, visible, walked
+from eshkol.schedule.rewrite.walk import New, in_order, visible, walked
 
 Ranks = tuple[int, int]
 SHORT_SEARCH = 4  # boundaries that a kernel compares with as quickly
@@ -109,8 +109,6 @@ def cut_sorts(results: Sequence[Node], target: MachineDescription) -> list[Node]
             return _sliced(node, new[node.inputs[0]], ranges[node.inputs[0]])
         if node.op in _TAKEN:
             return _natively(node, tuple(new[x] for x in node.inputs))
-        if functions_of(node):
-            return inside(again(node, new), (cut_sorts, target), lambda bodies: cut_sorts(bodies, target))
         return cut.get(node)
 
     return walked(results, order, as_read)
@@ -120,7 +118,7 @@ _TAKEN = frozenset({sort, search, argmax, argmin})
 
 
 def _concerns(node: Node) -> bool:
-    return node.data is None and (node.op in _TAKEN or bool(functions_of(node)))
+    return node.data is None and node.op in _TAKEN
 
 
 def _natively(node: Node, inputs: tuple[Node, ...]) -> Node | None:

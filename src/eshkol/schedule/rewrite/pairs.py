@@ -39,7 +39,7 @@ from eshkol.schedule.kernels.transforms import (
     turns,
 )
 from eshkol.schedule.rewrite.signals import LONGEST, block_transformed
-from eshkol.schedule.rewrite.walk import functions_of, in_order, inside, visible
+from eshkol.schedule.rewrite.walk import in_order, visible
 
 SHORTEST_REAL = 16  # real numbers that are worth being transformed as half as many complex ones
 
@@ -47,7 +47,7 @@ SHORTEST_REAL = 16  # real numbers that are worth being transformed as half as m
 def as_pairs(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     """The results, of pairs where something is computed by array instructions with complex numbers."""
     nodes = in_order(results)
-    if not any(_is_paired(node) or functions_of(node) for node in nodes):
+    if not any(map(_is_paired, nodes)):
         return [*results]
     walk = _Walk(nodes, results, target)
     previous = Current.site
@@ -95,7 +95,6 @@ class _Walk:
         if found is None:
             inputs = tuple(self.made[x] for x in node.inputs)
             found = node if inputs == node.inputs else remade(node, inputs)
-            found = inside(found, (as_pairs, self.target), lambda bodies: as_pairs(bodies, self.target)) or found
         self.made[node] = found
 
     def pairs(self, node: Node) -> Any:

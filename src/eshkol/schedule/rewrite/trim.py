@@ -5,10 +5,11 @@ stands for the results of each of them.
 
 - loops that differ in their results alone become one: the value and the gradient of a scan run it twice, once with
   further results;
-- inputs that are constants, repeated, or the same as another go into the body, where rules see them;
+- inputs that are constants, masks of counters, repeated, or the same as another go into the body, where rules see them;
 - what a loop carries unchanged is not carried; carries and results that feed nothing go, with what computes them;
-- what a body computes in every round alike moves out of it, unless it only moves elements or is a matter of single
-  numbers; a matrix that a product reads transposed moves out, too: small products would copy it in every round;
+- what a body computes in every round alike moves out of it, unless it only moves elements, compares counters or is a
+  matter of single numbers; a matrix that a product reads transposed moves out, too: small products would copy it in
+  every round;
 - loops of no or one round and branches on a known truth value are the body itself.
 
 Bodies are brought to one form: their parameters are placeholders that all bodies share, so that equal bodies are made
@@ -211,7 +212,7 @@ def _taken_in(pairs: Pairs, into: dict[Node, Node]) -> Pairs:
         source = x.inputs[0] if made(x, expand) else x
         if source in seen:
             into[p] = fitted(seen[source], p.shape)
-        elif source.op is CONST or made(x, iota):
+        elif source.op is CONST or made(x, iota) or _compares_counters(x):
             into[p] = x
         else:
             q = p if source is x else fresh(source, p)
@@ -294,8 +295,15 @@ def _moved_out(
 
 
 def _light(node: Node) -> bool:
-    """Whether a node is as well computed in every round: it moves elements only, or is about one number."""
-    return node.op in _MOVING or (node.op.elementwise and count(node.shape) == 1)
+    """Whether a node is as well computed in every round."""
+    one = node.op.elementwise and count(node.shape) == 1
+    return one or node.op in _MOVING or _compares_counters(node)
+
+
+def _compares_counters(node: Node) -> bool:
+    """Whether a node is a mask that kernels know by its form."""
+    mask = node.data is None and node.op.elementwise and node.dtype.is_bool
+    return mask and all(made(x, iota) or _constant(x) for x in node.inputs)
 
 
 def _cannot_fail(node: Node) -> bool:

@@ -2,7 +2,7 @@
 
 Comes in: the nodes of a graph in order, and what a pass puts instead of a node. Goes out: the results, of new nodes
 where something has changed, each of the user's line that the old one is of. Values that are there are not looked into.
-Bodies of loops and branches are graphs by themselves: a pass that treats them like all others asks for `inside`.
+Bodies of loops and branches are graphs by themselves: `everywhere` makes a pass go over them, too.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
+from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.function import Function
 from eshkol.graph.node import Current, Node, make, remade, topological
 
+Pass = Callable[[Sequence[Node], MachineDescription], list[Node]]
 New = Mapping[Node, Node]  # what nodes have become
 Instead = Callable[[Node, New], Node | None]
 FUNCTIONS_KEPT = 512  # for each pass
@@ -58,12 +60,26 @@ def functions_of(node: Node) -> dict[str, Function]:
     return {name: f for name, f in fields.items() if isinstance(f, Function)}
 
 
-def inside(node: Node, which: Hashable, graph_pass: Callable[[Sequence[Node]], Sequence[Node]]) -> Node | None:
+def everywhere(graph_pass: Pass) -> Pass:
+    """A pass over a graph as one over the bodies of its loops and branches, too."""
+
+    def whole(results: Sequence[Node], target: MachineDescription) -> list[Node]:
+        found = graph_pass(results, target)
+        order = in_order(found)
+        if not any(map(functions_of, order)):
+            return found
+        which = graph_pass, target
+        return walked(found, order, lambda node, new: _inside(again(node, new), which, lambda r: whole(r, target)))
+
+    return whole
+
+
+def _inside(node: Node, which: Hashable, graph_pass: Callable[[Sequence[Node]], Sequence[Node]]) -> Node | None:
     """A loop or branch whose functions went through a pass, which `which` tells from others; None: nothing changed."""
     functions = functions_of(node)
     made = {name: _through(f, which, graph_pass) for name, f in functions.items()}
     if all(made[name] is functions[name] for name in functions):
-        return None
+        return node if functions else None
     return make(node.op, node.inputs, node.attrs._replace(**made))
 
 
