@@ -15,6 +15,7 @@ from eshkol.graph import interpret
 from eshkol.graph.node import Node, topological
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.elementwise import cast, exp, maximum, remainder, sin, where
+from eshkol.ops.joining import concatenate
 from eshkol.ops.movement import expand, flip, permute, reshape
 from eshkol.ops.reductions import max_, sum_
 from eshkol.ops.slicing import slice_
@@ -46,6 +47,33 @@ def test_a_chain_is_one_kernel():
     assert group.outs == (out,)
     assert {n for n in group.inputs if n.op is not CONST} == {x, y}  # constants are shared, and may be computed
     same_numbers(out)
+
+
+def test_rows_are_joined_of_what_is_computed_in_their_kernel():
+    x, y, row, column = leaf(3, 20), leaf(3, 9), leaf(20), leaf(3, 1)
+    one, other = slice_(x, (0, 0), (3, 10)), slice_(x, (0, 10), (3, 20))
+    turned = concatenate([one * sin(one) - other, other + one * 2.0], 1)  # as rotary embeddings are
+    for out in (turned, turned * x, concatenate([x * row + column, sin(y), x], 1), concatenate([x, x * x], 1) + 1.0):
+        assert len(planned(out)) == 1
+        same_numbers(out)
+    twice = exp(y)  # is wanted for itself, too
+    same_numbers(concatenate([twice, x], 1), twice)
+    nested = concatenate([concatenate([x, y + 1.0], 1) * 2.0, y], 1)
+    same_numbers(nested)
+    assert len(planned(concatenate([x, slice_(y, (0, 0), (3, 3))], 1))) == 2, "short pieces are by themselves"
+
+
+def test_joined_rows_and_reductions():
+    """Kernels of rows have no stretches."""
+    x, y = leaf(5, 40), leaf(5, 33)
+    joined = concatenate([x * 2.0, y], 1)
+    outs = [
+        sum_(joined, 1), joined / sum_(joined, 1, keepdims=True), concatenate([x - max_(x, 1, keepdims=True), y], 1),
+        exp(concatenate([x, y], 1) - max_(concatenate([x, y], 1), 1, keepdims=True)), sum_(joined, 0),
+    ]  # fmt: skip
+    for out in outs:
+        same_numbers(out)
+    same_numbers(*outs)
 
 
 def test_broadcasts_casts_and_permutations_are_read_where_they_are_used():

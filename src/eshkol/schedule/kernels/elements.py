@@ -57,6 +57,13 @@ def suits(node: Node) -> bool:
     return node.outs is None and (node.op.elementwise or node.op.moves or node.op in ROWWISE)
 
 
+def joins_rows(node: Node, target: MachineDescription) -> bool:
+    """Whether a node joins tensors along their rows, each of which is a stretch that is computed by itself."""
+    if node.op is not concatenate or target.blocks or node.attrs.axis != len(node.shape) - 1:
+        return False
+    return len(node.inputs) <= MOST_STRETCHES and all(x.shape[-1] >= SHORTEST for x in node.inputs)
+
+
 def is_wide(target: MachineDescription, elements: int) -> bool:
     """Whether a lane is to compute several of so many elements."""
     return target.blocks and elements >= target.wide and elements % target.several == 0

@@ -4,8 +4,8 @@ Comes in: nodes in the order in which they can be computed, and those whose valu
 an order in steps, a step being a node by itself or a `Group`. A node of a group is written to memory only if something
 outside the group needs it; the others live in registers.
 
-Elementwise nodes of one shape are computed together, with what only says where their elements come from (`Op.moves`).
-Reductions are computed with what they read. Where the elements of a row lie together, what follows reductions and reads
+Elementwise nodes of one shape are computed together, with what only says where their elements come from (`Op.moves`),
+and with rows that are joined of such nodes, each of which is a stretch of the kernel's row. Reductions are computed with what they read. Where the elements of a row lie together, what follows reductions and reads
 the row again is computed too, while the row is in the cache: softmax and layer norm are one kernel. Every node of such
 a group is *full* (an element for each of the group's), of a *row* (an element for each row) or *bent*: computed at
 another index than that of the element at hand, because what reads it moves elements.
@@ -25,11 +25,13 @@ from dataclasses import dataclass, field
 
 from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.node import Node
+from eshkol.ops.joining import concatenate
 from eshkol.ops.movement import expand
 from eshkol.ops.row import Pull, Shape
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.costs import weight
+from eshkol.schedule.kernels.elements import joins_rows
 from eshkol.schedule.kernels.kernel import is_complex, lowering
 from eshkol.schedule.kernels.rows import PICK
 from eshkol.schedule.kernels.space import Pattern, columns, reduced, rows, spread
@@ -123,10 +125,10 @@ def kind_of(runs: Pattern, target: MachineDescription) -> str:
 # --- single nodes ---------------------------------------------------------------------------------
 
 
-def _maps(node: Node) -> bool:
+def _maps(node: Node, target: MachineDescription) -> bool:
     """Whether a node is elementwise or moves elements, and may be computed with others."""
     op = node.op
-    if not (op.elementwise or op.moves) or node.outs is not None or not count(node.shape):
+    if not (op.elementwise or op.moves or joins_rows(node, target)) or node.outs is not None or not count(node.shape):
         return False
     return not (op.traps and node.dtype.is_integer) and type(lowering(node)) is Pull
 
@@ -157,7 +159,11 @@ def _picks(node: Node, target: MachineDescription) -> Pattern | None:
 def _moving(node: Node) -> bool:
     """Whether a node asks for its input at another index than its own."""
     op = node.op
-    return op.moves and not op.elementwise and op is not expand
+    return (op.moves and not op.elementwise and op is not expand) or _joins(node)
+
+
+def _joins(node: Node) -> bool:
+    return node.op is concatenate
 
 
 def _bends(node: Node) -> bool:
@@ -176,7 +182,7 @@ class _Fusion:
     ) -> None:
         self.kept, self.target, self.most_nodes = kept, target, most_nodes
         self.runs = {node: runs for node in order if (runs := _reduces(node, target)) is not None}
-        self.maps = {node for node in order if _maps(node)}
+        self.maps = {node for node in order if _maps(node, target)}
         self.tags: dict[Node, Pattern] = {}  # of what has one element for each row of a reduction before it
         self.origin: dict[Node, Node] = {}  # that reduction
         for node in order:
@@ -382,13 +388,22 @@ class _Fusion:
     def _allowed(self, g: _Growing, node: Node, roles: set[str]) -> bool:
         if len(roles) > 1 and ROW in roles:
             return False
-        if node in self.runs:
-            return roles == {ROW} and g.runs in ((), self.runs[node])  # without rows yet, they are the node's
+        if _joins(node) and g.kind != "elementwise":
+            return False  # there are no stretches in kernels of rows
+        if node in self.runs:  # where there are no rows yet, they are the node's
+            return roles == {ROW} and g.runs in ((), self.runs[node]) and not any(map(_joins, g.members))
         return BENT not in roles or self._can_bend(g, node)
 
     def _can_bend(self, g: _Growing, node: Node) -> bool:
         """Whether a node may be computed at any index: one that moves, or one of the group's own elements."""
-        return _bends(node) or node.op in SAME or (count(node.shape) == g.size and node.op is not TAKEN)
+        if _bends(node) or node.op in SAME or (count(node.shape) == g.size and node.op is not TAKEN):
+            return True
+        return node.op.elementwise and all(self._in_piece(g, u, node) for u in self.users[node] if u in g.roles)
+
+    @staticmethod
+    def _in_piece(g: _Growing, user: Node, node: Node) -> bool:
+        """Whether a member of a group reads a node as a piece of rows that are joined, or as part of one."""
+        return _joins(user) or (g.roles[user] == {BENT} and user.shape == node.shape and user.op.elementwise)
 
     def _role(self, g: _Growing, node: Node, user: Node, role: str) -> str | None:
         if role == BENT or _moving(user):

@@ -14,6 +14,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
 from eshkol.graph.node import Node
+from eshkol.ops.joining import concatenate
 from eshkol.ops.movement import expand, reshape
 from eshkol.ops.row import Pull, Shape
 from eshkol.ops.shapes import count
@@ -31,7 +32,7 @@ SAME = frozenset({reshape, MARK})  # nodes that are their input, under another s
 def straight(node: Node) -> tuple[Node, ...]:
     """The inputs of which a node reads, for each of its elements, the one at the same place (or that broadcasts)."""
     op = node.op
-    return node.inputs if op.elementwise or op is expand or not op.moves else ()
+    return node.inputs if op.elementwise or op is expand or not (op.moves or op is concatenate) else ()
 
 
 class GroupValues:
