@@ -5,10 +5,11 @@ an order in steps, a step being a node by itself or a `Group`. A node of a group
 outside the group needs it; the others live in registers.
 
 Elementwise nodes of one shape are computed together, with what only says where their elements come from (`Op.moves`),
-and with rows that are joined of such nodes, each of which is a stretch of the kernel's row. Reductions are computed with what they read. Where the elements of a row lie together, what follows reductions and reads
-the row again is computed too, while the row is in the cache: softmax and layer norm are one kernel. Every node of such
-a group is *full* (an element for each of the group's), of a *row* (an element for each row) or *bent*: computed at
-another index than that of the element at hand, because what reads it moves elements.
+and with rows that are joined of such nodes, each of which is a stretch of the kernel's row. Reductions are computed
+with what they read. Where the elements of a row lie together, what follows reductions and reads the row again is
+computed too, while the row is in the cache: softmax and layer norm are one kernel. Every node of such a group is *full*
+(an element for each of the group's), of a *row* (an element for each row) or *bent*: computed at another index than
+that of the element at hand, because what reads it moves elements.
 
 Nodes are taken from the last to the first, and each joins the groups of its users or begins a group. A group is
 computed where its last node stands; so a node may join one if everything else that reads it comes after. Cheap nodes
