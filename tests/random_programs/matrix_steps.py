@@ -216,12 +216,12 @@ def _planes_numpy(a: tuple[str, Any, Any], x: Any) -> Any:
 
 
 ORDERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
-    "first": (lambda x, k, axis: ek.topk(x, k, axis)[0], lambda x, k, axis: _at(-np.sort(-x, axis), axis, slice(k))),
+    "first": (lambda x, k, axis: ek.topk(x, k, axis)[0], lambda x, k, axis: _at(_falling(x, axis), axis, slice(k))),
     "last": (
         lambda x, k, axis: ek.topk(x, k, axis, largest=False)[0],
         lambda x, k, axis: _at(np.sort(x, axis), axis, slice(k)),
     ),
-    "falling": (lambda x, k, axis: ek.sort(x, axis, descending=True)[0], lambda x, k, axis: -np.sort(-x, axis)),
+    "falling": (lambda x, k, axis: ek.sort(x, axis, descending=True)[0], lambda x, k, axis: _falling(x, axis)),
     "some": (
         lambda x, k, axis: _at(ek.sort(x, axis)[0], axis, slice(k)),
         lambda x, k, axis: _at(np.sort(x, axis), axis, slice(k)),
@@ -234,6 +234,11 @@ ORDERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
         lambda x, k, axis: ek.take_along(x, ek.argsort(x, axis), axis), lambda x, k, axis: np.sort(x, axis),
     ),
 }  # fmt: skip
+
+
+def _falling(x: Any, axis: int) -> Any:
+    """Greatest first; NaN counts as the greatest, which -sort(-x) would put last."""
+    return np.flip(np.sort(x, axis), axis)
 
 
 def _at(x: Any, axis: int, what: Any) -> Any:
