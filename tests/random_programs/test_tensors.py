@@ -19,10 +19,10 @@ import eshkol as ek
 from effort import FULL, amount
 from eshkol.schedule.run import execute
 from random_programs.__main__ import TESTS
-from random_programs.choosing import Drawn
+from random_programs.choosing import Drawn, Seeded
 from random_programs.drawing import draw_program
 from random_programs.matrix_steps import OF_MATRICES, ORDERS
-from random_programs.program import KINDS, Step, alone
+from random_programs.program import KINDS, Known, Step, alone
 from random_programs.shrinking import smallest
 from random_programs.table_steps import DECIDING, ROWS, SMOOTH
 from random_programs.trying import BACKENDS, Tally, attempt
@@ -63,6 +63,16 @@ def test_nan_has_its_place_in_every_order(name):
     found = alone(Step("order", (0,), (name, len(x), 0)), [x])  # compares the reference with NumPy
     where = {"last": [5], "some": [5], "spread": [5], "greatest so far": range(1, 6), "least so far": range(1, 6)}
     assert np.flatnonzero(np.isnan(found)).tolist() == list(where.get(name, [0]))
+
+
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.numpys is not None])
+def test_both_oracles_say_the_same_of_what_is_not_finite(name):
+    line = np.array([1.0, np.nan, np.inf, -np.inf, 0.0, -2.5])
+    values = [Known(line, True), Known(line.reshape(3, 2), True), Known(np.array([[0.5, -np.inf]]), True)]
+    for seed in range(10):
+        step = KINDS[name].choose(Seeded(seed), values)
+        if step is not None:
+            alone(step, [values[k].array for k in step.args])
 
 
 @pytest.mark.parametrize("seed", SEEDS)
