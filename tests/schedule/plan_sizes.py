@@ -96,7 +96,7 @@ class Graph(NamedTuple):
     params: Sequence[Node]
 
 
-def _graph(function: Function, specs: Sequence[Any]) -> Graph:
+def graph_of(function: Function, specs: Sequence[Any]) -> Graph:
     """The results of a function and its parameters, as `jit` has them compiled."""
     avals = [_aval(spec) for spec in specs]
     if max(math.prod(aval.shape) for aval in avals) > LARGEST:
@@ -125,7 +125,7 @@ def graphs(name: str) -> Iterator[tuple[str, Graph]]:
     if smooth and case.derivative:
         made["'s derivative"] = ek.grad(total(case.function), argnums=smooth)
     for which, one in made.items():
-        yield which, _graph(one, case.inputs)
+        yield which, graph_of(one, case.inputs)
 
 
 def plans(name: str) -> Iterator[Planned]:
@@ -144,9 +144,9 @@ def line(name: str) -> str:
     return f"{name}: {' | '.join(each.kept for each in plans(name))}"
 
 
-def lines(names: Sequence[str] = tuple(FUNCTIONS)) -> Iterator[str]:
+def lines() -> Iterator[str]:
     """What is kept, each function by itself: what others leave in the compiler's caches must make no difference."""
-    for name in names:
+    for name in FUNCTIONS:
         with nothing_kept():
             yield line(name)
 
@@ -162,7 +162,5 @@ def shown(name: str) -> str:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--show"]:
         print(shown(" ".join(sys.argv[2:])))
-    elif sys.argv[1:2] == ["--lines"]:
-        print(*lines(sys.argv[2:]), sep="\n")
     else:
         KEPT.write_text("".join(f"{each}\n" for each in lines()))

@@ -24,6 +24,7 @@ class Pipeline:
     passes: int | tuple[str, ...]  # LLVM's level of -O, or single passes by llvmlite's names
     instructions: int  # LLVM's level for the generator of instructions
     builtins: bool = False  # whether functions that LLVM calls by itself come along
+    quickly: bool = False  # whether instructions are chosen one by one, which calls as Scheme makes them do not bear
 
     @property
     def is_plain(self) -> bool:
@@ -32,7 +33,7 @@ class Pipeline:
 
 
 KERNEL = Pipeline("kernel", passes=2, instructions=3, builtins=True)
-QUICK_KERNEL = Pipeline("quick kernel", passes=0, instructions=0, builtins=True)
+QUICK_KERNEL = Pipeline("quick kernel", passes=0, instructions=0, builtins=True, quickly=True)
 # What the passes gain at a prompt, where every variable may be changed, is not worth their time; a good choice of
 # registers is.
 UNIT = Pipeline("unit", passes=2, instructions=2)  # of Scheme: programs and libraries

@@ -511,7 +511,9 @@ static Object *buffers(Object *self, Object *const *given, Size count)
 /* A node that has data becomes a leaf, unless a transformation at work may ask how it was computed (graph/node.py). */
 void settle_node(Node *node)
 {
-    if (node->data == helper.none || python.PyTuple_Size(node->inputs) == 0) return;
+    Object *op = node->op;
+    if (node->data == helper.none || op == helper.buffer_op || op == helper.const_op || op == helper.placeholder_op)
+        return;
     if (node->scopes != helper.no_scopes) {
         dropped(python.PyObject_CallFunctionObjArgs(helper.settle, node, NULL));
         return;
