@@ -362,6 +362,17 @@ FURTHER: dict[str, Case] = {
     "of orders": Case(ways.of_orders, ((4, 40), (4, 300)), CPU + SMALL, False),
     "lengths of signals": Case(ways.lengths_of_signals, ((COMPLEX, (9, 1100)),), CPU, False),
     "bounds": Case(ways.bounds, ((3, 4), (3, 4)), CPU, False),
+    "of nothing": Case(ways.of_nothing, ((0, 4), (WHOLE, (2,))), CPU + SMALL),
+    "sliced apart": Case(ways.sliced_apart, ((6, 8), (6, 8)), CPU),
+    "few terms": Case(ways.few_terms, ((2, 9, 3, 2), (WHOLE, (2, 5, 3))), CORES + SMALL),
+    "large attention": Case(
+        lambda q, k, v: ek.scaled_dot_product_attention(q, k, v),
+        ((HALF, (1, 1, 1 << 21, 128)), (HALF, (1, 1, 64, 128)), (HALF, (1, 1, 64, 128))), ("blocks",), False,
+    ),
+    "less attention": Case(
+        lambda q, k, v: ek.scaled_dot_product_attention(q, k, v),
+        ((HALF, (1, 1, (1 << 21) - 1, 128)), (HALF, (1, 1, 64, 128)), (HALF, (1, 1, 64, 128))), ("blocks",), False,
+    ),
     "divided by": Case(ways.divided_by, ((WHOLE, (40,)), (40,), ("uint8", (40,))), CPU, False),
 }  # fmt: skip
 FUNCTIONS = FURTHER | {

@@ -511,3 +511,36 @@ def bounds(x: Any, y: Any) -> Any:
         most(2.0, most(1.0, x)),
         most(x, 0.0),
     )
+
+
+def of_nothing(x: Any, i: Any) -> Any:
+    """Empty axes through what looks for extremes, orders, joins and multiplies."""
+    return (
+        ek.cummax(x, 1)[0], ek.cumsum(x, 0), ek.sort(x, 0)[0], ek.concatenate((x, x), 0), x @ x.T, x.T @ x,
+        ek.take(x, i, 1), ek.max_pool1d(x[None], 1), x.sum(0), ek.softmax(x, 1), ek.flip(x, (0,)), ek.tril(x.T @ x),
+    )  # fmt: skip
+
+
+def sliced_apart(x: Any, y: Any) -> Any:
+    """Slices that follow one another, that nearly do, and slices of what is repeated."""
+    join = ek.concatenate
+    wide, ones = ek.broadcast_to(y[:1], (6, 8)), ek.full((6, 8), 3.0)
+    return (
+        join((x[:, 0:4:2], x[:, 4:8:2]), 1), join((x[:, 0:2], x[:, 2:8:2]), 1), join((x[0:2], x[2:4], x[4:6]), 0),
+        join((x[0:2, 1:], x[2:4, :7]), 0), join((x[:, 0:2], x[:, 3:5]), 1), wide[1:5:2, 2:8:3], wide[2:, :1],
+        ones[1:4, ::2] * x[1:4, ::2], join((ek.zeros((2, 3)), ek.zeros((1, 3))), 0), wide[:, 1:],
+        join((ones[:2], ones[:3]), 0), join((x[:, 4:8:2], x[:, 0:4:2]), 1),
+    )  # fmt: skip
+
+
+def few_terms(x: Any, i: Any) -> Any:
+    """Sums over few elements along axes that lie apart."""
+    return (
+        x.sum((0, 2)),
+        x.mean((1, 3)),
+        x.max(axis=(0, 2)),
+        ek.prod(x.sum(2), 1),
+        i.sum((0, 2)),
+        i.max(axis=1),
+        (x * 2).sum((0, 1)),
+    )
