@@ -336,7 +336,7 @@ FURTHER: dict[str, Case] = {
     "turned reductions": Case(ways.turned_reductions, ((60, 8), (50, 8), (70, 40, 8)), CPU, False),
     "columns beside": Case(ways.columns_beside, ((2, 5, 600),), CORES, False),
     "masked": Case(ways.masked, ((2, 9, 8),) * 3 + ((TRUTH, (9, 9)),), CPU),
-    "masked halves": Case(ways.masked, ((HALF, (2, 9, 8)),) * 3 + ((TRUTH, (9, 9)),), SMALL),
+    "masked halves": Case(ways.masked, ((HALF, (2, 9, 16)),) * 3 + ((TRUTH, (9, 9)),), SMALL),
     "behind images": Case(ways.images, ((1, 2, 6, 6), (3, 2, 3, 3), (3, 1, 1), (3, 1, 1)), CPU + SMALL, False),
     "pooled over": Case(ways.pooled_over, ((1, 2, 9, 8),), CPU + SMALL),
     "chains": Case(ways.chains, ((6, 5), (5, 7), (7, 2), (WHOLE, (5,))), CPU + SMALL, False),
@@ -364,7 +364,7 @@ FURTHER: dict[str, Case] = {
     "bounds": Case(ways.bounds, ((3, 4), (3, 4)), CPU, False),
     "of nothing": Case(ways.of_nothing, ((0, 4), (WHOLE, (2,))), CPU + SMALL),
     "sliced apart": Case(ways.sliced_apart, ((6, 8), (6, 8)), CPU),
-    "few terms": Case(ways.few_terms, ((2, 9, 3, 2), (WHOLE, (2, 5, 3))), CORES + SMALL),
+    "few terms": Case(ways.few_terms, ((2, 9, 3, 2), (WHOLE, (2, 5, 3)), (4, 2, 3, 3, 5)), CORES + SMALL),
     "large attention": Case(
         lambda q, k, v: ek.scaled_dot_product_attention(q, k, v),
         ((HALF, (1, 1, 1 << 21, 128)), (HALF, (1, 1, 64, 128)), (HALF, (1, 1, 64, 128))), ("blocks",), False,

@@ -366,17 +366,25 @@ def columns_beside(x: Any) -> Any:
 
 
 def masked(q: Any, k: Any, v: Any, m: Any) -> Any:
-    """What is nearly attention: with masks, factors and shapes that are other ones."""
-    lower = ek.tril(ek.ones((9, 9))) > 0
-    rows, columns = ek.arange(9)[:, None], ek.arange(9)
-    scores = q @ k.swapaxes(1, 2)
+    """Attention, and what is nearly that: with masks, numbers and axes that are other ones. Nothing is shared."""
+    wide = [x.astype(ek.float32) for x in (q, k, v)]
+    rows, columns, least = ek.arange(9)[:, None], ek.arange(9), float(np.finfo(np.float32).min)
+    causal, number = rows >= columns, itertools.count(1)
+
+    def scores() -> Any:
+        return (wide[0] * (next(number) * 8**-0.5)) @ wide[1].swapaxes(1, 2)
+
+    def twice(mask: Any, number: float, behind: Any = None) -> Any:
+        return ek.where(mask if behind is None else behind, ek.softmax(ek.where(mask, scores(), number), -1), 0.0)
+
     weights = (
-        ek.softmax(ek.where(m, scores * 8**-0.5, -1e30), -1), ek.softmax(ek.where(rows >= columns, scores, -1.0), -1),
-        ek.softmax(ek.where(rows > columns, scores * 8**-0.5, -np.inf), -1), ek.softmax(scores * 0.3, -1),
-        ek.softmax(ek.where(rows >= columns, scores * 8**-0.5, -1e38), -1), ek.softmax(scores * 8**-0.5, 1),
-        ek.softmax(ek.where(lower, scores * 8**-0.5, -np.inf), -1),
+        twice(m, least), twice(causal, -1.0), twice(causal, least), twice(rows > columns, least),
+        ek.softmax(scores(), 1), ek.softmax(ek.where(causal, scores(), least), -1), twice(causal, least, m),
+        ek.softmax(scores(), -1),
     )  # fmt: skip
-    return [w @ v for w in weights] + [ek.softmax(scores * 8**-0.5, -1) @ v[:, :, :3]]
+    found = [(w @ wide[2]).astype(q.dtype) for w in weights]
+    found += [ek.softmax(scores(), -1) @ wide[2][:, :, :3], ek.softmax(scores(), -1) @ (wide[2] * 2)]
+    return [*found, ek.scaled_dot_product_attention(q, k, v, m), ek.scaled_dot_product_attention(q, k, v, causal=True)]
 
 
 def images(x: Any, w: Any, b: Any, s: Any) -> Any:
@@ -533,14 +541,10 @@ def sliced_apart(x: Any, y: Any) -> Any:
     )  # fmt: skip
 
 
-def few_terms(x: Any, i: Any) -> Any:
-    """Sums over few elements along axes that lie apart."""
+def few_terms(x: Any, i: Any, y: Any) -> Any:
+    """Sums over few elements along axes that lie apart, and of products of whole numbers."""
+    whole = i @ i.swapaxes(1, 2), ek.einsum("ijk,ijk->j", i, i), y.sum((1, 3)), (y * 2).max(axis=(1, 3))
     return (
-        x.sum((0, 2)),
-        x.mean((1, 3)),
-        x.max(axis=(0, 2)),
-        ek.prod(x.sum(2), 1),
-        i.sum((0, 2)),
-        i.max(axis=1),
-        (x * 2).sum((0, 1)),
-    )
+        x.sum((0, 2)), x.mean((1, 3)), x.max(axis=(0, 2)), ek.prod(x.sum(2), 1), i.sum((0, 2)), i.max(axis=1),
+        (x * 2).sum((0, 1)), *whole,
+    )  # fmt: skip
