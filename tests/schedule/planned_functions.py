@@ -329,6 +329,10 @@ FURTHER: dict[str, Case] = {
         told={0: 0},
     ),
     "told attention": Case(attention, ((2, 9, 8),) * 3, CPU, told=dict.fromkeys(range(3), 1)),
+    "told causal": Case(
+        lambda q, k, v: ek.scaled_dot_product_attention(q, k, v, causal=True), ((2, 2, 9, 8),) * 3, CPU,
+        told=dict.fromkeys(range(3), 2),
+    ),
     "told norm": Case(lambda x, g: normalized(x) * g, ((10, 24), (24,)), CORES, told={0: 0}),
     "told halves": Case(ways.told_rows, ((HALF, (40, 30)),), CORES, False, told={0: 0}),
     "known loops": Case(ways.known_loops, ((6, 4), (4, 4), (WHOLE, (4,))), CPU, False),
