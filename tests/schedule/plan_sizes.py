@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,8 +37,8 @@ from eshkol.tensors.value import Tensor
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
 
-from plan_texts import digest, text
-from planned_functions import FUNCTIONS, SINGLE, Function, total
+from plan_texts import conditions_text, digest, text
+from planned_functions import FUNCTIONS, SINGLE, Case, Function, total
 
 KEPT = Path(__file__).parent / "plan_sizes.txt"
 WRITE = "PYTHONPATH=src:tests .venv/bin/python tests/schedule/plan_sizes.py"
@@ -111,25 +112,50 @@ class Planned(NamedTuple):
 
     way: str  # the machine, and whether it is the function itself or its derivative
     plan: Plan
+    right_for: str = ""  # sizes, where it is a plan for many
+
+    @property
+    def text(self) -> str:
+        return text(self.plan) + self.right_for
 
     @property
     def kept(self) -> str:
-        return f"{sizes(self.plan)} {digest(self.plan)}"
+        return f"{sizes(self.plan)} {digest(self.text)}"
+
+
+def _functions(case: Case) -> dict[str, Function]:
+    """A function, and its derivative, by what they are called."""
+    smooth = tuple(k for k, spec in enumerate(case.inputs) if _aval(spec).dtype.is_float)
+    made = {"": case.function}
+    if smooth and case.derivative:
+        made["'s derivative"] = ek.grad(total(case.function), argnums=smooth)
+    return made
 
 
 def graphs(name: str) -> Iterator[tuple[str, Graph]]:
     """A function and its derivative, traced, and which of the two it is."""
     case = FUNCTIONS[name]
-    smooth = tuple(k for k, spec in enumerate(case.inputs) if _aval(spec).dtype.is_float)
-    made = {"": case.function}
-    if smooth and case.derivative:
-        made["'s derivative"] = ek.grad(total(case.function), argnums=smooth)
-    for which, one in made.items():
+    for which, one in _functions(case).items():
         yield which, graph_of(one, case.inputs)
+
+
+def _for_all_lengths(name: str) -> Iterator[Planned]:
+    """The plans of a function for all lengths of axes."""
+    case = FUNCTIONS[name]
+    for which, one in _functions(case).items():
+        for machine in case.machines:
+            target = SimpleNamespace(description=MACHINES[machine])  # all that planning asks of a machine
+            make, _, length = ek.jit(one, dynamic=case.told).for_all_sizes(tuple(map(array, case.inputs)), target)
+            made = make(length)
+            found = conditions_text(made.conditions)  # before anyone asks for numbers
+            yield Planned(f"{name}{which} on {machine}, told lengths", made.plan, found)
 
 
 def plans(name: str) -> Iterator[Planned]:
     """The plans of a function: for each machine, and those of its derivative."""
+    if FUNCTIONS[name].told:
+        yield from _for_all_lengths(name)
+        return
     for which, (results, params) in graphs(name):
         for machine in FUNCTIONS[name].machines:
             if machine == ALONE:
@@ -156,7 +182,7 @@ def shown(name: str) -> str:
     if name not in FUNCTIONS:
         raise SystemExit(f"no function {name!r}; there are {', '.join(FUNCTIONS)}")
     with nothing_kept():
-        return "\n\n".join(f"=== {each.way}: {each.kept}\n{text(each.plan)}" for each in plans(name))
+        return "\n\n".join(f"=== {each.way}: {each.kept}\n{each.text}" for each in plans(name))
 
 
 if __name__ == "__main__":

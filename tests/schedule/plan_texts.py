@@ -2,8 +2,9 @@
 
 Comes in: a plan. Goes out: its places and where they lie, its parameters, constants and results, which results may take
 the memory of parameters, what each step holds of memory, and all steps with what they read and write, how many lanes
-they have and the instructions of their kernels. Nothing in it depends on addresses, hashes or what ran before. Floats
-have six digits: what a library computes of them (sines in a transform's table) has another last bit elsewhere.
+they have and the instructions of their kernels; what depends on a length that programs are told, as an expression.
+Nothing in it depends on addresses, hashes or what ran before. Floats have six digits: what a library computes of them
+(sines in a transform's table) has another last bit elsewhere.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from eshkol.ops.dtypes import DType
 from eshkol.schedule.plan.arena import arranged, inherited
 from eshkol.schedule.plan.report import reported
 from eshkol.schedule.plan.steps import Branch, Copy, Launch, Loop, OnHost, Plan, Step, Together, While
+from eshkol.support.extents import Conditions, Extent
 
 _DIGITS = re.compile(r"-?\d+\.\d{6,}(?:e[+-]?\d+)?|-?\d\.\d+e[+-]?\d+")
 _written: dict[int, tuple[Program, str]] = {}  # programs, which plans share, by identity
@@ -33,9 +35,16 @@ def text(plan: Plan) -> str:
     return "\n".join(_lines(plan))
 
 
-def digest(plan: Plan) -> str:
+def digest(written: str) -> str:
     """A few letters that are others when the text is."""
-    return blake2b(text(plan).encode(), digest_size=4).hexdigest()
+    return blake2b(written.encode(), digest_size=4).hexdigest()
+
+
+def conditions_text(conditions: Conditions) -> str:
+    """For which sizes a plan is right."""
+    others = sorted(f"{conditions.text(a)} {op} {conditions.text(b)}" for op, a, b in conditions.others)
+    bounds = f"{conditions.least} to {conditions.most} without {sorted(conditions.not_these)}"
+    return "\n".join([bounds, *others])
 
 
 def _lines(plan: Plan) -> Iterator[str]:
@@ -115,6 +124,8 @@ def said(value: Any) -> str:
     """Attributes, numbers and what is made of them, without what differs between processes."""
     if isinstance(value, bool | np.bool_ | str) or value is None:
         return repr(value) if isinstance(value, str) else str(value)
+    if type(value) is Extent:
+        return value.conditions.text(value.place)
     if isinstance(value, float | np.floating):
         return f"{float(value):.6g}"
     if isinstance(value, complex | np.complexfloating):
