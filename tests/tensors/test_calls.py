@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 import sys
 import threading
 import weakref
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import eshkol as ek
+from effort import amount
 from eshkol.errors import EshkolError
 from eshkol.runtime import front
 from eshkol.schedule.run.native import BRIEF, is_brief
@@ -449,3 +451,45 @@ def test_a_plan_that_is_gone_through_step_by_step_is_called_again_too():
         f, x = ek.jit(lambda a: a + 1), ek.tensor([1.0, 2.0]).realize()
         assert [f(x).tolist() for _ in range(3)] == [[2.0, 3.0]] * 3
         assert isinstance(f._again.plan, StepwisePlan)
+
+
+def test_whatever_changes_at_random_a_call_is_what_the_function_says(monkeypatch):
+    """Shapes, dtypes, places in memory, machines, names, tensors, checks: any of them before any call."""
+    rng, config, others = random.Random(5), Config(1.5), {}
+    monkeypatch.setitem(globals(), "weight", numbers(2, 3))
+    monkeypatch.setitem(globals(), "factor", 2.0)
+
+    def plain(a, b):
+        return a * factor + weight * b * config.scale - ek.ones(3)
+
+    f = ek.jit(plain)
+    kinds = [ek.float32, ek.int32]
+    like = lambda: numbers(2, 3, start=rng.randrange(5)).to(rng.choice(kinds)).realize()
+    args, device, floats = [like(), like()], "cpu", "float32"
+    changes = {
+        "nothing": lambda: None,
+        "value": lambda: args.__setitem__(rng.randrange(2), like()),
+        "shape": lambda: args.__setitem__(rng.randrange(2), rng.choice([numbers(3), numbers(1, 3), ek.arange(3)])),
+        "laid out": lambda: args.__setitem__(0, ek.tensor(np.arange(6.0, dtype=np.float32).reshape(3, 2).T)),
+        "pending": lambda: args.__setitem__(0, like() + 1),
+        "number": lambda: args.__setitem__(1, rng.choice([2.0, 3, np.float32(4)])),
+        "global": lambda: globals().__setitem__("factor", rng.choice([2.0, 3.0, 3, True])),
+        "attribute": lambda: setattr(config, "scale", rng.choice([1.5, 0.5])),
+        "tensor": lambda: globals().__setitem__("weight", rng.choice([like(), numbers(3), ek.arange(3)])),
+        "in place": lambda: globals()["weight"].add_(1),
+        "device": lambda: others.__setitem__("device", rng.choice(["cpu", "cpu", "reference"])),
+        "floats": lambda: others.__setitem__("floats", rng.choice(["float32", "float64"])),
+        "checks": lambda: others.__setitem__("checks", rng.random() < 0.3),
+    }
+    for step in range(amount(500, 50)):
+        change = rng.choice([*changes]) if step % 2 else "nothing"
+        changes[change]()
+        device, floats = others.get("device", "cpu"), others.get("floats", "float32")
+        with defaults.floats_as(floats), ek.use_backend(device):
+            given = [x.to(device) if isinstance(x, ek.Tensor) and x._node.device is not None else x for x in args]
+            globals()["weight"] = weight.to(device) if weight._node.device is not None else weight
+            wanted = plain(*given)
+            with ek.check_nan(others.get("checks", False)):
+                got = f(*given)
+            assert (got.shape, got.dtype, got.device) == (wanted.shape, wanted.dtype, wanted.device), (step, change)
+            np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=1e-6, err_msg=f"{step}: {change}")
