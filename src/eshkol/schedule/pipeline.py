@@ -85,7 +85,7 @@ PASSES: list[tuple[str, GraphPass]] = [
     ("patterns", recognize),
     ("pairs", as_pairs),
     ("turned", turn_reductions),
-    ("parts", lambda results, target: decompose(results)),
+    ("parts", decompose),
 ]
 
 
