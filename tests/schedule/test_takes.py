@@ -138,7 +138,7 @@ def test_a_position_out_of_range_is_found_wherever_it_stands(number):
     np.testing.assert_array_equal(take(x, i).numpy(), x[i] + 1)
 
 
-@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, np.uint64])
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint64])
 def test_a_take_of_single_elements_alone_is_one_loop(dtype):
     low = 0 if np.dtype(dtype).kind == "u" else -50
     i = places(low, 50, 2100).astype(dtype)
@@ -158,8 +158,7 @@ def test_a_position_that_a_take_alone_finds_out_of_range_is_named():
             take(ek.tensor(floats(10)), ek.tensor(i))
 
 
-@pytest.mark.parametrize("number", [1 << 14, (1 << 14) + 5])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int8])
+@pytest.mark.parametrize(("number", "dtype"), [(1 << 14, np.float32), ((1 << 14) + 5, np.int8)])
 def test_many_numbers_for_few_places_are_added_in_parts(number, dtype):
     x = RNG.integers(-9, 9, 40).astype(dtype)
     u = RNG.integers(-9, 9, number).astype(dtype)
