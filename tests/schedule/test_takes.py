@@ -199,3 +199,13 @@ def test_a_position_that_parts_find_out_of_range_is_named():
         IndexOutOfRange, match=r"scatter_into\(float32\[40\], int64\[16384\], float32\[16384\]\): an index"
     ):
         ek.jit(lambda x, i, u: ek.scatter_add(x, 0, i, u))(*(ek.tensor(y) for y in (floats(40), i, floats(1 << 14))))
+
+
+def test_rows_are_cut_for_cores_to_share():
+    code = function_of(
+        lambda x, i, u: ek.scatter(x, i, u, mode="add"), floats(50, 64), places(0, 50, 40), floats(40, 64)
+    )
+    lanes = [
+        s.kernel.lanes for s in walk(check(*code).steps) if isinstance(s, Launch) and "scatter" in s.kernel.program.name
+    ]
+    assert lanes == [4]

@@ -303,7 +303,7 @@ LINE = 16  # elements of a row below which it is not split
 
 def _stretches(before: int, row: int) -> int:
     """Into how many stretches rows are cut, each of which a lane updates: such that all cores have work."""
-    wanted = 1 if before > 1 else max(row // WIDE, min(2, row // LINE))
+    wanted = 1 if before > 1 else max(row // WIDE, min(4, row // LINE))
     return next((n for n in range(min(wanted, 16), 1, -1) if row % n == 0), 1)
 
 
