@@ -85,7 +85,7 @@ PASSES: list[tuple[str, Pass]] = [
     ("patterns", everywhere(recognize)),
     ("pairs", everywhere(as_pairs)),
     ("turned", everywhere(turn_reductions)),
-    ("parts", everywhere(lambda results, target: decompose(results))),
+    ("parts", everywhere(decompose)),
 ]
 
 
