@@ -76,7 +76,7 @@ EXCLUDED = (
              names=("LONG", "LEAST", "ROOM", "RESULTS", "MOST_PARTS", "WORTH", "SMALL")),
     Excluded("eshkol.schedule.rewrite.turned", _SIZES, names=("LONGEST", "NARROWEST", "LEAST")),
     Excluded("eshkol.schedule.kernels.scanning", _SIZES, names=("WIDEST", "NARROWEST")),
-    Excluded("eshkol.schedule.kernels.parts", _SIZES, names=("MANY_ROWS",)),
+    Excluded("eshkol.schedule.kernels.parts", _SIZES, names=("MANY_ROWS", "SEQUENTIAL", "MOST_TERMS")),
     Excluded("eshkol.schedule.*", "terms that are added one after another: rounding within every tolerance",
              names=("BLOCK",)),
     Excluded("eshkol.schedule.*", _BOUND,
