@@ -166,8 +166,8 @@ class _Columns(_Cut):
         super().__init__(phases, runs, self.stretches * self.outer, target)
         # Rows of a matrix: nothing depends on how long they are but loops and where the next one begins.
         self.plain = self.told and len(self.runs) == 2 and self.stretches == 1
-        adjoin = self.stretches == 1 and SEQUENTIAL <= self.width <= target.stretch
-        self.at_once = 1 if adjoin and self.length * count(tuple(self.reduced[1:])) <= MOST_TERMS else AT_ONCE
+        adjoin = len(self.runs) == 2 and self.stretches == 1 and SEQUENTIAL <= self.width <= target.stretch
+        self.at_once = 1 if adjoin and self.length <= MOST_TERMS else AT_ONCE
 
     def size(self) -> int:
         return self.parts * self.outer * self.stretches * self.width
