@@ -13,10 +13,12 @@ from op_harness import as_buffer
 from scipy import special
 
 import eshkol as ek
+from eshkol.atlas.machines import CORES
 from eshkol.backends import open_backend
 from eshkol.errors import TensorError
 from eshkol.ops import TABLE
 from eshkol.ops.special import _STIRLING
+from eshkol.schedule.kernels.lower import lowered
 from eshkol.schedule.run.execute import realize
 
 pytestmark = pytest.mark.optimized
@@ -144,6 +146,26 @@ def test_gelu_of_16_bits_is_rounded_once(machine):
     found, wanted = realize([TABLE["gelu"](as_buffer(narrow)), TABLE["gelu"](as_buffer(wide))], machine)
     np.testing.assert_array_equal(found, wanted.astype(narrow.dtype))
     np.testing.assert_array_equal(gradient("gelu", narrow), gradient("gelu", wide).astype(narrow.dtype))
+
+
+def test_normal_quantiles_of_float32_have_a_way_of_their_own(machine):
+    """Of one quotient, as good as the type is, down to the least number."""
+    small = (10.0 ** RNG.uniform(-37, -1, 300)).astype(np.float32)
+    for name, points in {
+        "ndtri": np.concatenate([RNG.uniform(0, 1, 500).astype(np.float32), small, [np.float32(0.075)]]),
+        "erfinv": np.concatenate([RNG.uniform(-1, 1, 500).astype(np.float32), small]),
+    }.items():
+        node = TABLE[name](as_buffer(points))
+        code = lowered(node, CORES).program.instructions
+        assert [i.op.name for i in code].count("DIV") == 1
+        (found,) = realize([node], machine)
+        wanted = getattr(special, name)(points.astype(np.float64))
+        assert ulps(found, wanted.astype(np.longdouble), np.float32).max() <= 7, name
+    ends = np.array([0, 1, 0.5, -1, 2, nan, 1e-45], np.float32)
+    (found,) = realize([TABLE["ndtri"](as_buffer(ends))], machine)
+    np.testing.assert_allclose(found, [-inf, inf, 0, nan, nan, nan, special.ndtri(float(ends[-1]))], rtol=1e-6)
+    (found,) = realize([TABLE["erfinv"](as_buffer(np.array([1, -1, 0, 1.5, nan], np.float32)))], machine)
+    np.testing.assert_array_equal(found, np.array([inf, -inf, 0, nan, nan], np.float32))
 
 
 def test_polygamma_is_accurate(machine):

@@ -1,8 +1,8 @@
 """Special functions: the gamma function and its derivatives, erfc, the inverse of erf, the normal distribution.
 
 Their code is scalar instructions, so that they run on every backend: rational approximations (fitted at Chebyshev
-nodes to about 1e-16, which is what remains in float64; float32 evaluates the same ones, but for erfc) where the
-function is smooth, asymptotic series for large arguments, reflection for negative ones.
+nodes to about 1e-16, which is what remains in float64; float32 evaluates the same ones, but for erfc and the normal
+distribution) where the function is smooth, asymptotic series for large arguments, reflection for negative ones.
 """
 
 from __future__ import annotations
@@ -394,15 +394,38 @@ _TAIL = (
      1.8463183175100546818e-5, 1.4215117583164458887e-7, 2.04426310338993978564e-15),
 )  # fmt: skip
 
+# The same in float32, within 2^-28 and 2^-26.4 (fitted with Remez' exchange): one set for both flanks and tails.
+_CENTRE_F32 = (
+    (3.3871328603035785, 60.69473678835797, 273.6701103514454, 253.27118741280187),
+    (1.0, 20.92445968506311, 121.62347041098098, 186.93285549330178, 31.199908393375297),
+)
+_SIDE_F32 = (
+    (1.4234371266351315, 3.117252593831521, 1.9700317665690178, 0.44579446058011, 0.029295387869463327),
+    (1.0, 0.9902122490578361, 0.28245439756382676, 0.020710579300900266),
+)
+
 
 def _quantile(e: Any, half: Any, beyond: Any) -> Any:
     """Below which number 1/2 + half of the normal distribution lies; beyond it, on the nearer side, lies `beyond`."""
+    if half.dtype is dtypes.float32:
+        return _quantile_f32(e, half, beyond)
     centre = half * _ratio(e, *_CENTRE, 0.180625 - half * half)
     depth = e.op("SQRT", e.op("NEG", e.op("LOG", beyond)))
     side = e.select(e.compare("LE", depth, 5.0), _ratio(e, *_FLANK, depth - 1.6), _ratio(e, *_TAIL, depth - 5.0))
     side = e.select(e.compare("EQ", beyond, 0.0), math.inf, side)
     side = e.select(e.compare("LT", half, 0.0), e.op("NEG", side), side)
     return e.select(e.compare("LE", e.op("ABS", half), 0.425), centre, side)
+
+
+def _quantile_f32(e: Any, half: Any, beyond: Any) -> Any:
+    """The same with one quotient, whose parts are chosen before."""
+    square = 0.180625 - half * half
+    depth = e.op("SQRT", e.op("NEG", e.op("LOG", beyond))) - 1.6
+    central = e.compare("LE", e.op("ABS", half), 0.425)
+    side = e.signed(polynomial(e, _SIDE_F32[0], depth), half)
+    above = e.select(central, half * polynomial(e, _CENTRE_F32[0], square), side)
+    below = e.select(central, polynomial(e, _CENTRE_F32[1], square), polynomial(e, _SIDE_F32[1], depth))
+    return e.op("DIV", above, e.select(e.compare("EQ", beyond, 0.0), 1.0, below))  # what is above is infinite there
 
 
 def _erfinv(e: Any, x: Any) -> Any:
