@@ -76,7 +76,7 @@ EXCLUDED = (
              names=("LONG", "LEAST", "ROOM", "RESULTS", "MOST_PARTS", "WORTH", "SMALL")),
     Excluded("eshkol.schedule.rewrite.turned", _SIZES, names=("LONGEST", "NARROWEST", "LEAST")),
     Excluded("eshkol.schedule.kernels.scanning", _SIZES, names=("WIDEST", "NARROWEST")),
-    Excluded("eshkol.schedule.kernels.parts", _SIZES, names=("MANY_ROWS",)),
+    Excluded("eshkol.schedule.kernels.parts", _SIZES, names=("MANY_ROWS", "SEQUENTIAL", "MOST_TERMS")),
     Excluded("eshkol.schedule.rewrite.orders", _SIZES, names=("SHORT_SEARCH", "SHORT_ROW")),
     Excluded("eshkol.schedule.kernels.transforms", _SIZES, names=("LONG", "LONGEST_SIGNAL", "LONGEST_ALONE")),
     Excluded("eshkol.schedule.kernels.transforms", "estimates of cost: of lengths that all are right, one is chosen",
