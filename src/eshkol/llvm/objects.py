@@ -80,7 +80,7 @@ def _optimized(text: str, target: Target, pipeline: Pipeline) -> Iterator[tuple[
         with module:  # which must go before its context, also where something is raised
             with _in_short():
                 module.verify()
-            module.triple, module.data_layout = target.triple, str(machine.target_data)
+            module.triple, module.data_layout = target.triple, _layout(machine)
             passes.run(pipeline, module, text, machine)
             yield module, machine
 
@@ -97,6 +97,12 @@ def _in_short() -> Iterator[None]:
 def _machine(target: Target, pipeline: Pipeline) -> Any:
     """LLVM's machine, one for each thread: none of its parts expects to be in two at once."""
     return _made(target, pipeline.instructions, pipeline.quickly and (target.is_arm or target.is_x86), get_ident())
+
+
+@cache
+def _layout(machine: Any) -> str:
+    """How data lies in memory, as LLVM says it."""
+    return str(machine.target_data)
 
 
 @cache

@@ -14,6 +14,7 @@ from eshkol.llvm.targets import llvm
 from eshkol.support import flags
 
 CALLED_BY_VECTORS = "vector-function-abi-variant"  # functions for which LLVM's vectorizer writes calls
+INLINED = "alwaysinline"  # functions that are put into their callers, whatever the level
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ def for_kernels() -> Pipeline:
 
 def run(pipeline: Pipeline, module: Any, text: str, machine: Any) -> None:
     """Optimize a module, whose text is at hand to see what it calls."""
+    if pipeline.is_plain and INLINED not in text:
+        return  # there is nothing that LLVM would do
     # llvmlite never frees passes; those that optimize nothing may be used again, by the thread that the machine is of
     passes, builder = (_kept if pipeline.is_plain else _made)(pipeline, machine)
     passes.run(module, builder)
