@@ -132,15 +132,6 @@ static void NAMED(panel)(T *at, int64_t rows, int64_t columns, int64_t first, in
     }
 }
 
-/* b (columns × rows) becomes the transpose of a. */
-static void NAMED(turn_over)(const T *a, int64_t rows, int64_t columns, T *b, R by)
-{
-    for (int64_t first = 0; first < rows; first += LEAF)
-        for (int64_t j = 0; j < columns; j++)
-            for (int64_t i = first; i < rows && i < first + LEAF; i++)
-                b[j * rows + i] = NAMED(scaled)(a[i * columns + j], by);
-}
-
 static void NAMED(qr)(void *context, int64_t begin, int64_t end)
 {
     EshkolLinear *linear = context;
@@ -155,7 +146,7 @@ static void NAMED(qr)(void *context, int64_t begin, int64_t end)
         T *q = at + size, *with = q + size, *taus = with + columns * PANEL;
         const T *x = NAMED(operand)(linear, 0, number, size);
         const R scale = NAMED(scale)((const R *)x, size * PARTS), back = scale == 0 ? 1 : scale;
-        NAMED(turn_over)(x, rows, columns, at, 1 / back);
+        NAMED(turn_over)(x, columns, rows, columns, at, rows, 1 / back);
         for (int64_t p = 0; p < panels; p++) {
             const int64_t first = p * PANEL, left = columns - first, count = left < PANEL ? left : PANEL;
             NAMED(panel)(at, rows, columns, first, count, taus + first, back,
@@ -173,7 +164,7 @@ static void NAMED(qr)(void *context, int64_t begin, int64_t end)
             const int64_t first = p * PANEL;
             NAMED(reflect)(&work, &all[p], 0, q + first * (rows + 1), columns - first, rows, with);
         }
-        NAMED(turn_over)(q, columns, rows, (T *)linear->out[0] + number * size, 1);
+        NAMED(turn_over)(q, rows, columns, rows, (T *)linear->out[0] + number * size, columns, 1);
     }
     free(all);
     free(at);
