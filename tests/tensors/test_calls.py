@@ -116,6 +116,9 @@ def test_other_shapes_dtypes_numbers_and_names_of_arguments_are_seen():
         f()
     assert f(numbers(3)).tolist() == [1.0, 3.0, 5.0]
     assert f(numbers(6)[::2]).tolist() == [1.0, 5.0, 9.0], "a part that does not lie together is copied"
+    x = numbers(3)
+    x._node.data = np.arange(6, dtype=np.float32)[::2]
+    assert f(x).tolist() == [1.0, 5.0, 9.0], "and so is what someone else laid out"
 
 
 def test_a_captured_value_that_changed_is_seen(monkeypatch):
