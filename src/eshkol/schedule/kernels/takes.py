@@ -87,6 +87,10 @@ class Alone(NamedTuple):
     asked: str
 
 
+def _infer_alone(a: Alone, x: HasAval, indices: HasAval) -> Aval:
+    return Aval(a.along.taken(x, indices), x.dtype)
+
+
 def _rows_alone(a: Alone, x: HasAval, indices: HasAval) -> Shape:
     """Rows that have positions of their own, and stretches of these."""
     number = count(indices.shape[a.along.batch :])
@@ -118,7 +122,7 @@ def _code_alone(e: Any, a: Alone, r: Any, write: Any, x: Any, indices: Any) -> N
 
 ALONE: Op = row(Op(
     name="taken_alone", doc="Elements at positions, which are checked as they are read.", function=None,
-    names=("x", "indices"), group=STRUCTURE, method=False, infer=lambda a, x, i: take.infer(a.along, x, i),
+    names=("x", "indices"), group=STRUCTURE, method=False, infer=_infer_alone,
     reference=lambda a, x, i: take.reference(a.along, x, i), derivative=_AFTER, lower=Push(_rows_alone, _code_alone),
 ))  # fmt: skip
 

@@ -49,17 +49,17 @@ static inline int nothing(const uint8_t *at)
     return !any;
 }
 
-static inline int64_t end_of(const EshkolPlaces *places, int64_t piece)
+static inline int64_t end_of(int64_t count, int64_t piece)
 {
     const int64_t end = (piece + 1) * ESHKOL_PLACES_PIECE;
-    return end < places->count ? end : places->count;
+    return end < count ? end : count;
 }
 
 void eshkol_places_count(void *context, int64_t begin, int64_t end)
 {
     const EshkolPlaces *places = context;
     for (int64_t piece = begin; piece < end; piece++) {
-        const int64_t last = end_of(places, piece);
+        const int64_t last = end_of(places->count, piece);
         int64_t i = piece * ESHKOL_PLACES_PIECE, held = 0;
         while (i + WORD <= last) {
             const int64_t words = (last - i) / WORD < 255 ? (last - i) / WORD : 255;
@@ -81,7 +81,7 @@ void eshkol_places_find(void *context, int64_t begin, int64_t end)
     const EshkolPlaces *places = context;
     const uint8_t *mask = places->mask;
     for (int64_t piece = begin; piece < end; piece++) {
-        const int64_t last = end_of(places, piece);
+        const int64_t last = end_of(places->count, piece);
         int64_t *out = places->places + places->before[piece], *stop = places->places + places->before[piece + 1];
         int64_t i = piece * ESHKOL_PLACES_PIECE;
         for (; i + WORD * GLANCE <= last && stop - out >= WORD * GLANCE; i += WORD * GLANCE) {
@@ -127,7 +127,7 @@ void eshkol_places_look(void *context, int64_t begin, int64_t end)
 {
     EshkolRange *range = context;
     for (int64_t piece = begin; piece < end; piece++) {
-        const int64_t from = piece * ESHKOL_PLACES_PIECE, left = range->count - from, now = left < ESHKOL_PLACES_PIECE ? left : ESHKOL_PLACES_PIECE;
+        const int64_t from = piece * ESHKOL_PLACES_PIECE, now = end_of(range->count, piece) - from;
         const uint64_t least = (uint64_t)range->least, most = (uint64_t)range->extent - 1;
         const int wrong = range->size == 4 ? outside_int32((const int32_t *)range->numbers + from, now, least, most)
                                            : outside_int64((const int64_t *)range->numbers + from, now, least, most);
