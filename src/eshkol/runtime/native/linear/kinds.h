@@ -1,7 +1,7 @@
-/* products.h, triangles.h, panels.h, factors.h, jacobi.h, spectra.h and qr.h for each dtype, for one kind of processor: KERNELS is their
-   table, TARGET what the processor has (as GCC and Clang name it), VECTOR the bytes of its registers. A product is
-   made of tiles of STRIP rows and VECTORS registers, by lanes of a register where BY_LANES is set. Included once by
-   each file that chooses these. */
+/* products.h, triangles.h, panels.h, factors.h, jacobi.h, spectra.h and qr.h for each dtype, for one kind of processor:
+   KERNELS is their table, TARGET what the processor has (as GCC and Clang name it), VECTOR the bytes of its registers.
+   A product is made of tiles of STRIP rows and VECTORS registers, by lanes of a register where BY_LANES is set.
+   Included once by each file that chooses these. */
 #include "linear.h"
 
 #include <float.h>

@@ -10,13 +10,7 @@ typedef struct {
     int singular;
 } NAMED(Panel);
 
-/* Bits of a number without its sign rise as its size does, with NaN above all. */
-typedef __typeof__(_Generic((R)0, float: (int32_t)0, double: (int64_t)0)) NAMED(Bits);
 typedef NAMED(Bits) NAMED(BitsVector) __attribute__((vector_size(VECTOR), aligned(sizeof(R)), may_alias));
-typedef union {
-    R number;
-    NAMED(Bits) bits;
-} NAMED(Size);
 
 /* The first of the greatest among numbers first … end - 1, or the first NaN. */
 static int64_t NAMED(greatest)(const R *x, int64_t first, int64_t end)
@@ -79,7 +73,8 @@ static inline void NAMED(take_columns)(const NAMED(Panel) *p, int64_t first, int
 }
 
 /* Columns first … first + width - 1 of a panel, of `columns` altogether. */
-static void NAMED(eliminate_panel)(const NAMED(Work) *work, NAMED(Panel) *p, int64_t columns, int64_t first, int64_t width)
+static void NAMED(eliminate_panel)(
+    const NAMED(Work) *work, NAMED(Panel) *p, int64_t columns, int64_t first, int64_t width)
 {
     if (width <= LEAF) {
         for (int64_t k = first; k < first + width; k++) {

@@ -49,6 +49,13 @@ static inline R NAMED(size)(T a) { return ABSOLUTE(a.re) + ABSOLUTE(a.im); }
 static inline T NAMED(mean)(T a, T b) { return (T){(a.re + b.re) / 2, (a.im + b.im) / 2}; }
 #endif
 
+/* Bits of a number without its sign rise as its size does, with NaN above all. */
+typedef __typeof__(_Generic((R)0, float: (int32_t)0, double: (int64_t)0)) NAMED(Bits);
+typedef union {
+    R number;
+    NAMED(Bits) bits;
+} NAMED(Size);
+
 /* --- products ----------------------------------------------------------------------------------------------------- */
 
 typedef R NAMED(Vector) __attribute__((vector_size(VECTOR), aligned(sizeof(R)), may_alias));
@@ -153,9 +160,9 @@ static void NAMED(pack)(const NAMED(Product) *product, int64_t first, R *packed)
         const int64_t pitch = NAMED(registers)(width) * LANES;
         const T *from = product->b + first * product->b_column;
         if (PARTS == 1 && product->b_column != 1) { /* its columns lie together */
-            for (int64_t j = 0; j < pitch; j++)
+            for (int64_t j = 0; j < pitch; j++, from += product->b_column)
                 for (int64_t p = 0; p < product->depth; p++)
-                    packed[p * pitch + j] = j < width ? NAMED(real)(from[p * product->b_row + j * product->b_column]) : 0;
+                    packed[p * pitch + j] = j < width ? NAMED(real)(from[p * product->b_row]) : 0;
             packed += product->depth * pitch;
             continue;
         }
@@ -182,7 +189,7 @@ static void NAMED(pack)(const NAMED(Product) *product, int64_t first, R *packed)
     }
 }
 
-/* What a product takes off the rows from `first` on, at most STRIP, and the columns from `at` on, at most WIDTH: the rows
+/* What a product takes off the rows from `first` on, at most STRIP, and the columns from `at` on, at most WIDTH: rows
    of a, by their parts, begin where `from` says. Complex products are two of real numbers, one for each part. */
 static void NAMED(take_tile)(const NAMED(Product) *product, int64_t first, int64_t at, const R *const (*from)[STRIP])
 {

@@ -1,4 +1,4 @@
-/* Triangles of one dtype and what is solved with them, of what products.h has; as that, included by kinds.h for each. */
+/* Triangles of one dtype and what is solved with them, of what products.h has; as that, included by kinds.h. */
 
 /* A triangle, perhaps turned. */
 typedef struct {
