@@ -83,8 +83,8 @@ class Typed:
         if isinstance(decoded.meaning, Values):
             given = iter(types)
             self.inputs = [(operand, next(given) if is_value else None) for is_value, operand in decoded.values]
-            only = all(ty is not None for _, ty in self.inputs)
-            self.registers = [(operand.index, ty) for operand, ty in self.inputs] if only else None  # no predicates
+            found = [(operand.index, ty) for operand, ty in self.inputs if ty is not None]
+            self.registers = found if len(found) == len(self.inputs) else None  # where none is a predicate
             ty = next((ty for _, ty in self.inputs if ty is not None), None) or written[0]
             self.evaluate = evaluation(decoded.instruction, ty, written[0] if written else None)
 
@@ -162,7 +162,7 @@ class LockstepMachine:
     def _set_special_registers(self, everyone: Array) -> None:
         """Those that the program reads: few read more than one."""
         block_x, grid_x = self.launch.block[0], self.launch.grid[0]
-        values = {
+        values: dict[int, Callable[[], Array]] = {
             LANE: lambda: everyone % self.launch.block_size % block_x, BLOCK: lambda: self.block_of_lane % grid_x,
             BLOCK_SIZE: lambda: np.full(self.count, block_x), GLOBAL: lambda: everyone,
         }  # fmt: skip
