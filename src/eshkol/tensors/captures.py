@@ -15,7 +15,7 @@ import dis
 import hashlib
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from inspect import getattr_static
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple, TypeAlias
@@ -185,8 +185,13 @@ class Captures:
             self._where.append(place)
 
 
-def _paths(code: CodeType) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+@lru_cache(1024)  # functions that are made again and again have the same code
+def _paths(code: CodeType) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
     """The names that code, and code within it, loads, each with the attributes that are read of it right away."""
+    return tuple(_loaded(code))
+
+
+def _loaded(code: CodeType) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     kind, name, path = "", "", []
     for instruction in dis.get_instructions(code):
         operation, value = instruction.opname, instruction.argval
