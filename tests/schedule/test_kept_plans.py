@@ -75,7 +75,7 @@ def programs(plan: Plan) -> list[Any]:
 
 
 def test_what_is_found_is_what_was_made(tmp_path: Path) -> None:
-    for name in FUNCTIONS:
+    for name in (name for name, case in FUNCTIONS.items() if "cpu" in case.machines and not case.told):
         for _, graph in graphs(name):
             made = compiled(graph.results, graph.params, CORES)
             place(ProgramCache(tmp_path), graph).keep(made)
