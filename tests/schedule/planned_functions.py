@@ -223,6 +223,9 @@ FURTHER: dict[str, Case] = {
     ),
     "wide heads": Case(lambda q, k, v: ek.scaled_dot_product_attention(q, k, v), (
         (HALF, (1, 2, 70, 128)), (HALF, (1, 1, 48, 128)), (HALF, (1, 1, 48, 128))), SMALL),
+    "wide gradients": Case(
+        lambda q, k, v: ek.scaled_dot_product_attention(q, k, v), ((HALF, (1, 2, 40, 128)),) * 3, SMALL,
+    ),
     "seen parts": Case(ways.seen_parts, ((HALF, (2, 33, 3, 2, 24)),), SMALL),
     "heads": Case(ways.heads, ((2, 9, 8),) * 3, CPU + ALONE),
     "causal": Case(lambda q, k, v: ek.scaled_dot_product_attention(q, k, v, causal=True), ((2, 2, 9, 8),) * 3, CPU),
