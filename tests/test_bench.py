@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,17 @@ def test_rows_are_checked_and_timed(bench):
     assert found.ratio is not None
     assert report.by_ratio([found, report.Measured("none", "order", "f32", 1)])[0] is found
     assert report.mean([found]) == pytest.approx(found.ratio)
+
+
+def test_nothing_of_the_bench_runs_in_a_peers_call(bench):
+    contest, rows = bench("every.contest"), {r.name: r for r in bench("every").ROWS}
+    call, ran = contest.contestants(rows["x + y, 100"])["NumPy"], []
+    sys.setprofile(lambda frame, event, what: ran.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    assert ran == ["<lambda>", "<lambda>"], "what is timed, and what the row says"
 
 
 @pytest.mark.unchecked

@@ -5,14 +5,14 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 import eshkol as ek
 from bench import harness, peers
-from bench.every.row import JAX, LIBRARIES, NUMPY, OURS, TORCH, Row
+from bench.every.row import JAX, LIBRARIES, NUMPY, OURS, TORCH, OverModule, Row
 from bench.models import leaves
 
 TURNS = 5
@@ -45,6 +45,12 @@ def contestants(row: Row) -> dict[str, Call]:
     return {who: _call(who, row, arrays) for who in LIBRARIES if who in row.ways and module(who) and _has(who, row)}
 
 
+def way(row: Row, who: str) -> Callable[..., Any]:
+    """How a library computes a row: a function of its tensors, without a step of ours in a call."""
+    found = row.ways[who]
+    return partial(found.function, module(who)) if isinstance(found, OverModule) else found
+
+
 def _has(who: str, row: Row) -> bool:
     return who != NUMPY or (row.dtype != "bf16" and not row.gradient)
 
@@ -74,38 +80,38 @@ def _given(who: str, array: np.ndarray, dtype: str) -> Any:
 
 
 def _call(who: str, row: Row, arrays: Sequence[np.ndarray]) -> Call:
-    given, way = [_given(who, a, row.dtype) for a in arrays], row.ways[who]
+    given, code = [_given(who, a, row.dtype) for a in arrays], way(row, who)
     if row.gradient:
         return _pullback(who, row, given, [a.dtype.kind in "fc" for a in arrays])
     if who == OURS:
         if not row.compiles:
-            return lambda: [x.realize() for x in leaves(way(*given))]
-        ours = ek.jit(way)
+            return lambda: [x.realize() for x in leaves(code(*given))]
+        ours = ek.jit(code)
         return lambda: ours(*given)
     if who == JAX:
-        theirs, wait = (peers.jax().jit(way) if row.compiles else way), peers.jax().block_until_ready
+        theirs, wait = (peers.jax().jit(code) if row.compiles else code), peers.jax().block_until_ready
         return lambda: wait(theirs(*given))
     if who == TORCH:
         torch = module(who)
 
         def without_tape() -> Any:
             with torch.no_grad():
-                return way(*given)
+                return code(*given)
 
         return without_tape
-    return lambda: way(*given)
+    return lambda: code(*given)
 
 
 def _pullback(who: str, row: Row, given: list[Any], floats: list[bool]) -> Call:
     """The row's result, and the cotangents of its floats."""
     wanted = [k for k, real in enumerate(floats) if real and k not in row.static]
-    way, seed = row.ways[who], _seed(row, who)
+    code, seed = way(row, who), _seed(row, who)
     if who == TORCH:
         torch = module(who)
         leaves_of = [given[k].requires_grad_() for k in wanted]
 
         def pulled() -> Any:
-            value = way(*given)
+            value = code(*given)
             return value.detach(), torch.autograd.grad(value, leaves_of, seed)
 
         return pulled
@@ -114,7 +120,7 @@ def _pullback(who: str, row: Row, given: list[Any], floats: list[bool]) -> Call:
     def step(every: list[Any], seed: Any) -> Any:
         def of(*chosen: Any) -> Any:
             found = dict(zip(wanted, chosen, strict=True))
-            return way(*(found.get(k, x) for k, x in enumerate(every)))
+            return code(*(found.get(k, x) for k, x in enumerate(every)))
 
         value, pull = library.vjp(of, *(every[k] for k in wanted))
         return value, pull(seed)
@@ -128,7 +134,7 @@ def _pullback(who: str, row: Row, given: list[Any], floats: list[bool]) -> Call:
 def _seed(row: Row, who: str) -> Any:
     """The cotangent of a row's result, as the library's own."""
     given = [_given(OURS, _typed(a, row.dtype), row.dtype) for a in row.arrays()]
-    shape = ek.eval_shape(row.ways[OURS], *given).shape
+    shape = ek.eval_shape(way(row, OURS), *given).shape
     return _given(who, _typed(np.random.default_rng(1).standard_normal(shape), row.dtype), row.dtype)
 
 

@@ -748,6 +748,8 @@ __all__ = [
     "narrow",
     "ndarray",
     "ndim",
+    "ndtr",
+    "ndtr_",
     "ndtri",
     "ndtri_",
     "ne",
@@ -764,6 +766,8 @@ __all__ = [
     "norm",
     "normal",
     "normal_",
+    "normal_density",
+    "normal_density_",
     "normalize",
     "not_equal",
     "not_equal_",
@@ -3444,7 +3448,7 @@ def ge_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """
     ...
 def gelu(x: TensorLike, approximate: builtins.str = 'none') -> Tensor:
-    """x·Φ(x), Φ the normal distribution; approximate="tanh" takes a common approximation of it.
+    """x·Φ(x), Φ the normal distribution, rounded once; approximate="tanh" takes a common approximation.
 
     Arguments:
         x: a tensor
@@ -5128,6 +5132,17 @@ def narrow(x: Any, dim: builtins.int, start: builtins.int, length: builtins.int)
     """`length` elements along an axis, from `start` on.
     """
     ...
+def ndtr(x: TensorLike) -> Tensor:
+    """Φ(x): how much of the normal distribution lies below x, accurate also where it is small.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def ndtr_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """ndtr in place; gives itself.
+    """
+    ...
 def ndtri(x: TensorLike) -> Tensor:
     """The number below which x of the normal distribution lies, accurate for small x; ±inf at 0 and 1, NaN beyond.
 
@@ -5226,6 +5241,17 @@ def normal(
         dtype: the dtype of the result, as ek.float32 or by name
 
     Without a key, as in PyTorch: normal(mean, std, size), or of the shape of the tensors mean and std.
+    """
+    ...
+def normal_density(x: TensorLike) -> Tensor:
+    """The density of the normal distribution, e^(-x²/2)/√(2π).
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def normal_density_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """normal_density in place; gives itself.
     """
     ...
 def normalize(x: TensorLike, p: builtins.float = 2, axis: builtins.int = 1, eps: builtins.float = 1e-12) -> Tensor:

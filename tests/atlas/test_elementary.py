@@ -406,3 +406,11 @@ def test_the_code_suits_every_backend(name: str, ty: Type) -> None:
     assert {o.bits for o in operands if isinstance(o, Type)} == {ty.bits}
     assert len({o for o in operands if isinstance(o, Register)}) <= 24
     assert len({o for o in operands if isinstance(o, Predicate)}) <= 4
+
+
+@pytest.mark.parametrize(("name", "ty", "most"), [
+    ("EXP", Type.F32, 26), ("EXP", Type.F64, 31), ("SIGMOID", Type.F32, 26), ("SIGMOID", Type.F64, 31),
+])  # fmt: skip
+def test_exponentials_are_short(name: str, ty: Type, most: int) -> None:
+    """Loops over them wait for these instructions, not for memory."""
+    assert sum(i.op.name != "MOV_IMM" for i in expanded_program(name, ty).instructions) <= most

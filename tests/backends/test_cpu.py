@@ -69,6 +69,15 @@ def test_lanes_become_vectors(level: simd.Level, source: str, tmp_path: Path) ->
     assert re.search(VECTOR_FMA[level], assembly(level, source, tmp_path)), "not vectorized"
 
 
+@pytest.mark.parametrize(("ty", "vectors"), [("I64", False), ("U32", True)])
+def test_long_integers_are_divided_lane_by_lane(ty: str, vectors: bool, tmp_path: Path) -> None:
+    """Vectors of them would be taken apart for each division."""
+    size = int(ty[1:]) // 8
+    source = f".buffer x {ty}\nLDG.{ty} r1, [x+r255*{size}]\nMOV_IMM.{ty} r2, 7\nREM r1, r1, r2\n"
+    text = assembly(simd.Level.AVX512, source + f"STG.{ty} [x+r255*{size}], r1", tmp_path)
+    assert bool(re.search("%[yz]mm", text)) is vectors
+
+
 @pytest.mark.parametrize("level", [simd.Level.SSE42, simd.Level.NONE])
 def test_a_level_is_not_exceeded(level: simd.Level, tmp_path: Path) -> None:
     text = assembly(level, SAXPY, tmp_path)

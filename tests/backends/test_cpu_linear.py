@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
+import scipy.linalg
 
 import eshkol as ek
 from eshkol.backends.cpu import fourier, lapack, linear, order
 from eshkol.errors import TensorError
 from eshkol.ops import TABLE
 from eshkol.ops.row import Host
+from eshkol.runtime.library import native
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 # Around what is halved at all, the width of tiles, and sizes that several threads share.
@@ -75,6 +79,88 @@ def test_factors_give_the_matrix_back(shape, dtype):
     small = (x / np.sqrt(max(n, 1))).astype(dtype)
     wanted = np.linalg.det(small.astype(wide.dtype))
     np.testing.assert_allclose(ek.det(ek.tensor(small)).numpy(), wanted, rtol=10 * far, atol=np.finfo(dtype).tiny)
+
+
+def hard(n):
+    """Matrices whose rows differ in scale, that are nearly singular, in another order, full of equal pivots."""
+    rng = np.random.default_rng(n)
+    x, i = rng.standard_normal((n, n)), np.arange(n)
+    yield x
+    yield x * 10.0 ** -(i[:, None] % 7)
+    yield x * 10.0 ** (i % 5)
+    yield np.where(i[:, None] == n - 1, x[0] + 1e-6 * x, x)
+    yield np.eye(n)[rng.permutation(n)] * rng.uniform(1, 2, n)
+    yield 1 / (i[:, None] + i + 1.0) + 1e-3 * np.eye(n)
+    yield np.sign(x)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_factors_are_those_of_lapack_and_as_good(dtype):
+    """Pivots are the first of the greatest; solutions and inverses leave at most twice as much as LAPACK's do."""
+    for n in (26, 75):
+        for x in (given.astype(dtype) for given in hard(n)):
+            wide, b = x.astype(np.float64), drawn(dtype, n, 5)
+            factors, pivots = (r.numpy() for r in ek.linalg.lu_factor(ek.tensor(x)))
+            theirs = scipy.linalg.lu_factor(x)
+            np.testing.assert_array_equal(pivots, theirs[1] + 1)
+            near(factors, theirs[0], 1e4 * np.abs(theirs[0]).max())
+            for wanted in (b, np.eye(n, dtype=dtype)):
+                left, limit = (
+                    np.abs(wide @ found - wanted).max() / (np.abs(wide) @ np.abs(found) + np.abs(wanted)).max()
+                    for found in (
+                        ek.linalg.solve(ek.tensor(x), ek.tensor(wanted)).numpy().astype(np.float64),
+                        scipy.linalg.lu_solve(theirs, wanted).astype(np.float64),
+                    )
+                )
+                assert left <= 2 * limit + np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_inverses_of_what_is_not_small(dtype):
+    """By halves of the identity, which nothing but the identity is."""
+    n = 70
+    x = drawn(dtype, n, n) + 30 * np.eye(n, dtype=dtype)
+    near(ek.linalg.inv(ek.tensor(x)).numpy(), np.linalg.inv(x), 1)
+    for row, column, number in ((n - 1, 0, 1), (3, 3, 2), (0, n - 1, np.nan)):
+        b = np.eye(n, dtype=dtype)
+        b[row, column] = number
+        found = ek.linalg.solve(ek.tensor(x), ek.tensor(b)).numpy()
+        assert np.isnan(found[:, column]).all() == np.isnan(number)
+        kept = np.arange(n) != column if np.isnan(number) else np.arange(n) >= 0
+        near(found[:, kept], np.linalg.solve(x, b[:, kept]), 1)
+    x[5, 7] = np.nan
+    assert np.isnan(ek.linalg.inv(ek.tensor(x)).numpy()).all()
+
+
+SAID: list[int] = []  # how many threads LAPACK was told to use, by plans that may outlive a test
+TELLS = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 7)
+SETS = ctypes.CFUNCTYPE(None, ctypes.c_int)(SAID.append)
+
+
+def test_lapack_computes_what_is_not_large_on_one_thread_and_has_the_others_back(monkeypatch):
+    assert all(lapack.threads()) or not any(lapack.threads())
+    addresses = tuple(ctypes.cast(f, ctypes.c_void_p).value for f in (TELLS, SETS))
+    monkeypatch.setattr(lapack, "threads", lambda: addresses)
+    x = drawn(np.float64, 1, 1, 1, 1, 19, 19)  # of a shape that no plan was made for yet
+    for function in (ek.eigvals, ek.eigvalsh, ek.svdvals):
+        SAID.clear()
+        function(ek.tensor(x)).numpy()
+        assert SAID == [1, 7]
+    monkeypatch.setattr(linear, "LARGE", 0)
+    SAID.clear()
+    ek.eigvals(ek.tensor(x[None])).numpy()
+    assert SAID == []
+
+
+def test_threads_of_lapack_are_given_back_by_the_last_who_did_without():
+    record = (ctypes.c_uint64 * linear.facts()["batch"])()
+    record[linear.facts()["threads"]], record[linear.facts()["threads"] + 1] = (
+        ctypes.cast(f, ctypes.c_void_p).value for f in (TELLS, SETS)
+    )
+    SAID.clear()
+    for alone, said in ((1, [1]), (1, [1]), (0, [1]), (0, [1, 7])):
+        native().eshkol_linear_alone(record, ctypes.c_int(alone))
+        assert said == SAID
 
 
 def spectra(dtype):

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eshkol.errors import BackendError
+from eshkol.llvm import passes
 from eshkol.llvm.loading import LoadedObject
 from eshkol.llvm.objects import compile_object, optimized_ir
 from eshkol.llvm.passes import DERIVATIVE, KERNEL, PROMPT_UNIT, QUICK_KERNEL, SINGLE_UNIT, UNIT, for_kernels
@@ -104,3 +105,16 @@ def test_kernels_are_compiled_as_written_on_request(monkeypatch):
     assert for_kernels() is KERNEL
     monkeypatch.setenv("ESHKOL_OPTIMIZE", "0")
     assert for_kernels() is QUICK_KERNEL
+
+
+def test_passes_run_where_there_is_something_for_them(monkeypatch):
+    """As written, a module goes through LLVM's passes only for functions that it must put into their callers."""
+    callee = "define internal i64 @g(i64 %x){} {{\n  ret i64 %x\n}}\n"
+    caller = "define i64 @f(i64 %x) {\n  %y = call i64 @g(i64 %x)\n  ret i64 %y\n}\n"
+    for pipeline in (SINGLE_UNIT, QUICK_KERNEL):
+        assert "call" in optimized_ir(callee.format("") + caller, host(), pipeline)
+        assert "call" not in optimized_ir(callee.format(" alwaysinline") + caller, host(), pipeline)
+    monkeypatch.setattr(passes, "_kept", None)  # what makes the passes
+    compile_object(callee.format("") + caller, host(), SINGLE_UNIT)
+    with pytest.raises(TypeError):
+        compile_object(callee.format(" alwaysinline") + caller, host(), SINGLE_UNIT)

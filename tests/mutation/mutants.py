@@ -29,7 +29,11 @@ CONDITIONAL = (ast.If, ast.IfExp, ast.While, ast.comprehension, ast.match_case)
 OPPOSITES = {"min": "max", "max": "min", "all": "any", "any": "all", "minimum": "maximum", "maximum": "minimum"}
 # Calls whose arguments cannot change places without Python itself refusing them, or to no effect.
 UNSWAPPED = frozenset({"isinstance", "issubclass", "getattr", "hasattr", "setattr", "min", "max", "cast", "field"})
+ENTERS = frozenset(
+    {"rule", "primitive"}
+)  # a function under each of the names they are given, whose order means nothing
 KEYS = re.compile(r"(^|_)(keys?|whole|form|signature|structure)$")  # names of what a cache is asked for
+_ONLY_KEYS = re.compile(r"(^|_)keys?$")
 LOOKUPS = frozenset({"get", "keep", "setdefault", "pop"})  # methods of caches, whose first argument is the key
 SILENT = frozenset({"__repr__", "__str__", "dump", "dumps"})  # functions whose results only people read
 
@@ -153,6 +157,8 @@ def _unread(parent: ast.AST, field: str, child: ast.AST) -> bool:
             return True
         case ast.Assign(value=ast.Subscript(value=ast.Name(id="tuple" | "dict" | "list" | "Callable"))):
             return True  # the name of a type
+        case ast.AnnAssign(annotation=ast.Name(id="TypeAlias")):
+            return True
         case ast.ExceptHandler() if field == "type":
             return True
     # What is raised may be deleted as a whole, but its text is for people.
@@ -279,7 +285,10 @@ def _expression(parent: ast.AST, field: str, node: ast.expr, where: _Where) -> l
         case ast.Tuple() if isinstance(parent, ast.Call) and _called(parent) in ("fromkeys", "frozenset", "set"):
             return []  # nor has a set, or what is looked up
         case ast.Tuple() if not where.types and not isinstance(parent, ast.Subscript):
-            return [*_swapped(node), *(_without(node) if _is_key(parent, field) else [])]
+            if not _is_key(parent, field):
+                return _swapped(node)
+            # What is a key alone is looked up and kept by the same order, whichever that is.
+            return [*([] if _is_key(parent, field, _ONLY_KEYS) else _swapped(node)), *_without(node)]
         case ast.Tuple() if isinstance(parent, ast.Subscript) and not where.types:
             return _without(node)
         case ast.List() if _is_key(parent, field):
@@ -326,7 +335,8 @@ def _call(node: ast.Call) -> list[tuple[str, Any]]:
             new.func.attr = OPPOSITES[name]
         found.append(("opposite call", new))
     plain = not any(isinstance(a, ast.Starred) for a in node.args)
-    if len(node.args) >= 2 and plain and name not in UNSWAPPED and name != "range":
+    names = name in ENTERS and all(isinstance(a, ast.Constant) for a in node.args)
+    if len(node.args) >= 2 and plain and not names and name not in UNSWAPPED and name != "range":
         found += _swapped(node)
     if name == "range" and node.args and plain:
         at = 0 if len(node.args) == 1 else 1
@@ -366,15 +376,15 @@ def _without(node: Any) -> list[tuple[str, Any]]:
     return found
 
 
-def _is_key(parent: ast.AST, field: str) -> bool:
+def _is_key(parent: ast.AST, field: str, names: re.Pattern[str] = KEYS) -> bool:
     """Whether what stands here is looked up in a cache."""
     match parent:
         case ast.Assign(targets=[ast.Name(id=name), *_]) | ast.AugAssign(target=ast.Name(id=name)):
-            return KEYS.search(name) is not None
+            return names.search(name) is not None
         case ast.NamedExpr(target=ast.Name(id=name)):
-            return KEYS.search(name) is not None
+            return names.search(name) is not None
         case ast.AnnAssign(target=ast.Name(id=name)):
-            return KEYS.search(name) is not None
+            return names.search(name) is not None
     return False
 
 

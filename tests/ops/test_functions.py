@@ -13,10 +13,12 @@ from op_harness import as_buffer
 from scipy import special
 
 import eshkol as ek
+from eshkol.atlas.machines import CORES
 from eshkol.backends import open_backend
 from eshkol.errors import TensorError
 from eshkol.ops import TABLE
 from eshkol.ops.special import _STIRLING
+from eshkol.schedule.kernels.lower import lowered
 from eshkol.schedule.run.execute import realize
 
 pytestmark = pytest.mark.optimized
@@ -84,6 +86,86 @@ def test_erfc_of_float32_has_a_way_of_its_own(machine):
     np.testing.assert_allclose(found, special.erfc(points.astype(np.float64)), rtol=8e-7)
     (found,) = realize([TABLE["erfc"](as_buffer(np.array([0, -0.0, 10.2, 100, inf, -inf, nan], np.float32)))], machine)
     np.testing.assert_array_equal(found, np.array([1, 1, 0, 0, 0, 2, nan], np.float32))
+
+
+def ulps(found: np.ndarray, wanted: np.ndarray, dtype: type) -> np.ndarray:
+    """How many units in the last place of what is wanted, in more digits than the dtype has, values are away."""
+    unit = np.spacing(np.abs(wanted).astype(dtype)).astype(np.longdouble)
+    return np.asarray(np.abs(found.astype(np.longdouble) - wanted) / unit, np.float64)
+
+
+@pytest.mark.parametrize(("low", "high", "limit"), [(-0.5, 0.5, 4), (-3, 4, 6), (-13, -3, 8)])
+def test_gelu_and_the_normal_distribution_of_float32_in_units_of_the_last_place(low, high, limit, machine):
+    points = RNG.uniform(low, high, 4000).astype(np.float32)
+    wide = points.astype(np.float64)
+    for name, wanted in {
+        "ndtr": special.ndtr(wide),
+        "gelu": wide * special.ndtr(wide),
+        "normal_density": np.exp(-0.5 * wide * wide) / np.sqrt(2 * np.pi),
+    }.items():
+        (found,) = realize([TABLE[name](as_buffer(points))], machine)
+        assert ulps(found, wanted.astype(np.longdouble), np.float32).max() <= limit, name
+
+
+def test_the_normal_distribution_of_float64_in_units_of_the_last_place(machine):
+    points = np.concatenate([RNG.uniform(-37, 9, 60), RNG.uniform(-1, 1, 20), [1e-300, -1e-9]])
+    with mpmath.workdps(40):
+        for name, limit in {"ndtr": 7, "normal_density": 3}.items():
+            oracle = mpmath.ncdf if name == "ndtr" else mpmath.npdf
+            wanted = np.array([np.longdouble(mpmath.nstr(oracle(mpmath.mpf(x)), 25)) for x in points])
+            (found,) = realize([TABLE[name](as_buffer(points))], machine)
+            assert ulps(found, wanted, np.float64).max() <= limit, name
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_normal_distribution_ends_in_zeros(dtype, machine):
+    """Subnormal results are rounded once, and what comes after them is 0."""
+    points = np.array([0, -0.0, inf, -inf, nan, 40, -40, 1e30, -1e30], dtype)
+    (found,) = realize([TABLE["ndtr"](as_buffer(points))], machine)
+    np.testing.assert_array_equal(found, np.array([0.5, 0.5, 1, 0, nan, 1, 0, 1, 0], dtype))
+    (found,) = realize([TABLE["normal_density"](as_buffer(points))], machine)
+    middle = dtype(0.3989422804014327)
+    np.testing.assert_array_equal(found, np.array([middle, middle, 0, 0, nan, 0, 0, 0, 0], dtype))
+    odd = np.array([0x7FC00001, 0xFFFFFFFF], np.uint32).view(np.float32).astype(dtype)  # NaNs with bits of their own
+    for name in ("ndtr", "normal_density"):
+        assert np.isnan(realize([TABLE[name](as_buffer(odd))], machine)[0]).all()
+    first, last = (-13.1, -14.2) if dtype is np.float32 else (-37.6, -38.4)
+    points = np.linspace(first, last, 50, dtype=dtype)
+    least = float(np.nextafter(dtype(0), dtype(1)))
+    with mpmath.workdps(40):
+        wanted = [float(mpmath.nint(mpmath.ncdf(float(x)) / least)) for x in points]
+    (found,) = realize([TABLE["ndtr"](as_buffer(points))], machine)
+    away = np.abs(found.astype(np.float64) / least - wanted)
+    assert (away <= 1 + np.array(wanted) * 4 * np.finfo(dtype).eps).all()
+
+
+def test_gelu_of_16_bits_is_rounded_once(machine):
+    """Its value and its slope are those of float32, rounded."""
+    narrow = RNG.uniform(-5, 5, 500).astype(ek.bfloat16.numpy)
+    wide = narrow.astype(np.float32)
+    found, wanted = realize([TABLE["gelu"](as_buffer(narrow)), TABLE["gelu"](as_buffer(wide))], machine)
+    np.testing.assert_array_equal(found, wanted.astype(narrow.dtype))
+    np.testing.assert_array_equal(gradient("gelu", narrow), gradient("gelu", wide).astype(narrow.dtype))
+
+
+def test_normal_quantiles_of_float32_have_a_way_of_their_own(machine):
+    """Of one quotient, as good as the type is, down to the least number."""
+    small = (10.0 ** RNG.uniform(-37, -1, 300)).astype(np.float32)
+    for name, points in {
+        "ndtri": np.concatenate([RNG.uniform(0, 1, 500).astype(np.float32), small, [np.float32(0.075)]]),
+        "erfinv": np.concatenate([RNG.uniform(-1, 1, 500).astype(np.float32), small]),
+    }.items():
+        node = TABLE[name](as_buffer(points))
+        code = lowered(node, CORES).program.instructions
+        assert [i.op.name for i in code].count("DIV") == 1
+        (found,) = realize([node], machine)
+        wanted = getattr(special, name)(points.astype(np.float64))
+        assert ulps(found, wanted.astype(np.longdouble), np.float32).max() <= 7, name
+    ends = np.array([0, 1, 0.5, -1, 2, nan, 1e-45], np.float32)
+    (found,) = realize([TABLE["ndtri"](as_buffer(ends))], machine)
+    np.testing.assert_allclose(found, [-inf, inf, 0, nan, nan, nan, special.ndtri(float(ends[-1]))], rtol=1e-6)
+    (found,) = realize([TABLE["erfinv"](as_buffer(np.array([1, -1, 0, 1.5, nan], np.float32)))], machine)
+    np.testing.assert_array_equal(found, np.array([inf, -inf, 0, nan, nan], np.float32))
 
 
 def test_polygamma_is_accurate(machine):

@@ -122,8 +122,8 @@ def test_an_integer_is_taken_where_a_float_is_wanted(name):
 
 
 REALS = {
-    "floor": 1, "ceil": 1, "trunc": 1, "erf": 1, "erfc": 1, "lgamma": 1, "digamma": 1, "relu": 1, "sigmoid": 1,
-    "softplus": 1,
+    "floor": 1, "ceil": 1, "trunc": 1, "erf": 1, "erfc": 1, "ndtr": 1, "lgamma": 1, "digamma": 1, "relu": 1,
+    "sigmoid": 1, "softplus": 1,
     "remainder": 2, "fmod": 2, "atan2": 2, "hypot": 2, "logaddexp": 2, "xlogy": 2, "floor_divide": 2, "copysign": 2,
     "heaviside": 2,
 }  # fmt: skip

@@ -1,10 +1,11 @@
 """Many random programs: `python -m random_programs --count 10000 --seed 1 --jobs 2 --backend cpu,reference`.
 
 Each job is a process that lives long, so that what one program leaves in a cache meets the next; with `--fresh N` it is
-replaced after N programs. Jobs differ in backend, in the number of threads and in whether LLVM optimizes: it does in
-one of four, since it takes several times as long as everything else (ESHKOL_OPTIMIZE decides for all). What fails is
-made small, tried again in a process of its own, and printed; then the programs in a second of each backend and the
-processor's milliseconds for each of them. The exit code says whether anything failed.
+replaced after N programs. Jobs differ in backend, in the number of threads, in whether what is compiled is kept on disk
+and in whether LLVM optimizes: it does in one of four, since it takes several times as long as everything else
+(ESHKOL_OPTIMIZE and ESHKOL_CACHE_BYTES decide for all). What fails is made small, tried again in a process of its own,
+and printed; then the programs in a second of each backend and the processor's milliseconds for each of them. The exit
+code says whether anything failed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,12 @@ from typing import Any
 
 TESTS = Path(__file__).resolve().parent.parent
 BACKENDS = ("cpu", "discrete", "blocks", "reference", "cuda")
-HOWS = (("1", "1"), ("3", "0"), ("1", "0"), ("3", "0"))  # threads, and whether LLVM optimizes
+HOWS = (  # threads, whether LLVM optimizes, and whether what was compiled is kept on disk, for whoever comes next
+    {"ESHKOL_THREADS": "1", "ESHKOL_OPTIMIZE": "1"},
+    {"ESHKOL_THREADS": "3", "ESHKOL_OPTIMIZE": "0", "ESHKOL_CACHE_BYTES": "0"},
+    {"ESHKOL_THREADS": "1", "ESHKOL_OPTIMIZE": "0"},
+    {"ESHKOL_THREADS": "3", "ESHKOL_OPTIMIZE": "0", "ESHKOL_CACHE_BYTES": "0"},
+)
 
 
 def arguments() -> argparse.Namespace:
@@ -70,7 +76,7 @@ def work(given: argparse.Namespace) -> None:
 
 
 def process(
-    first: int, count: int, backend: str, how: tuple[str, str], given: argparse.Namespace, end: float
+    first: int, count: int, backend: str, how: dict[str, str], given: argparse.Namespace, end: float
 ) -> list[dict[str, Any]]:
     """What a process found."""
     left = (end - time.monotonic()) / 60
@@ -81,7 +87,7 @@ def process(
         "--most", str(given.most), "--minutes", str(left),
     ]  # fmt: skip
     place = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
-    environment = {"ESHKOL_OPTIMIZE": how[1], **os.environ, "ESHKOL_THREADS": how[0], "PYTHONPATH": place}
+    environment = {**how, **os.environ, "ESHKOL_THREADS": how["ESHKOL_THREADS"], "PYTHONPATH": place}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode:

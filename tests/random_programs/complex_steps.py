@@ -113,7 +113,7 @@ def _running(c: Chooser, values: Sequence[Known]) -> Step | None:
     return None if k is None else Step("complex running sum", (k,), c.integer(0, values[k].ndim - 1))
 
 
-@kind("complex product", lambda a, x, y: ek.matmul(x, y), numpys=lambda a, x, y: np.matmul(x, y), weight=2)
+@kind("complex product", lambda a, x, y: ek.matmul(x, y), numpys=lambda a, x, y: np.matmul(x, y), weight=2, folds=True)
 def _product(c: Chooser, values: Sequence[Known]) -> Step | None:
     k = place(c, values, lambda v: _is_complex(v) and 0 < v.ndim < 4 and v.array.dtype == np.complex128)
     if k is None:
@@ -131,7 +131,7 @@ def _product(c: Chooser, values: Sequence[Known]) -> Step | None:
 
 
 @kind("spectrum", lambda a, x: getattr(ek, a[0])(x, n=a[1], axis=a[2], norm=a[3]),
-      numpys=lambda a, x: getattr(np.fft, a[0])(x, n=a[1], axis=a[2], norm=a[3]), weight=3)  # fmt: skip
+      numpys=lambda a, x: getattr(np.fft, a[0])(x, n=a[1], axis=a[2], norm=a[3]), weight=3, folds=True)  # fmt: skip
 def _spectrum(c: Chooser, values: Sequence[Known]) -> Step | None:
     k = place(c, values, lambda v: _wide(v) and v.ndim > 0 and v.size > 0)
     if k is None:
@@ -144,7 +144,7 @@ def _spectrum(c: Chooser, values: Sequence[Known]) -> Step | None:
 
 
 @kind("plane spectrum", lambda a, x: getattr(ek, a[0])(x, norm=a[1]),
-      numpys=lambda a, x: getattr(np.fft, a[0])(x, norm=a[1]))  # fmt: skip
+      numpys=lambda a, x: getattr(np.fft, a[0])(x, norm=a[1]), folds=True)  # fmt: skip
 def _plane(c: Chooser, values: Sequence[Known]) -> Step | None:
     k = place(c, values, lambda v: _wide(v) and v.ndim > 1 and v.size > 0)
     return (

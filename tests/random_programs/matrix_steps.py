@@ -23,11 +23,15 @@ def _double(v: Known) -> bool:
     return bool(v.array.dtype == np.float64)
 
 
+def _matrices(v: Known) -> bool:
+    return _double(v) and 1 < v.ndim < 4 and v.size > 0 and bool(np.isfinite(v.array).all())
+
+
 # --- einsum ---------------------------------------------------------------------------------------
 
 
 @kind("einsum", lambda a, *xs: ek.einsum(a, ek.sin(xs[0]), *xs[1:]),
-      numpys=lambda a, *xs: np.einsum(a, np.sin(xs[0]), *xs[1:]), weight=5)  # fmt: skip
+      numpys=lambda a, *xs: np.einsum(a, np.sin(xs[0]), *xs[1:]), weight=5, folds=True)  # fmt: skip
 def _einsum(c: Chooser, values: Sequence[Known]) -> Step | None:
     """Each axis has a letter of its extent, one that was there already or a new one; any of them are kept."""
     args: list[int] = []
@@ -99,13 +103,13 @@ def _by_lu(x: Any) -> Any:
 
 @kind("of matrices", lambda a, x: OF_MATRICES[a][0](x), numpys=lambda a, x: OF_MATRICES[a][1](x), weight=3)
 def _of_matrices(c: Chooser, values: Sequence[Known]) -> Step | None:
-    k = place(c, values, lambda v: _double(v) and 1 < v.ndim < 4 and v.size > 0)
+    k = place(c, values, _matrices)
     return None if k is None else Step("of matrices", (k,), c.pick(list(OF_MATRICES)))
 
 
 @kind("of square", lambda a, x: OF_SQUARE[a][0](x), numpys=lambda a, x: OF_SQUARE[a][1](x), weight=2)
 def _of_square(c: Chooser, values: Sequence[Known]) -> Step | None:
-    k = place(c, values, lambda v: _double(v) and 1 < v.ndim < 4 and v.size > 0 and v.shape[-1] == v.shape[-2])
+    k = place(c, values, lambda v: _matrices(v) and v.shape[-1] == v.shape[-2])
     return None if k is None else Step("of square", (k,), c.pick(list(OF_SQUARE)))
 
 
@@ -113,11 +117,11 @@ def _of_square(c: Chooser, values: Sequence[Known]) -> Step | None:
     "solve", lambda a, x, b: ek.solve(_definite(ek, x), b), numpys=lambda a, x, b: np.linalg.solve(_definite(np, x), b)
 )
 def _solve(c: Chooser, values: Sequence[Known]) -> Step | None:
-    k = place(c, values, lambda v: _double(v) and 1 < v.ndim < 4 and v.size > 0)
+    k = place(c, values, _matrices)
     if k is None:
         return None
     x = values[k]
-    j = place(c, values, lambda v: _double(v) and v.ndim == x.ndim and v.shape[:-1] == x.shape[:-1] and v.size > 0)
+    j = place(c, values, lambda v: _matrices(v) and v.ndim == x.ndim and v.shape[:-1] == x.shape[:-1])
     return None if j is None else Step("solve", (k, j))
 
 
@@ -216,24 +220,29 @@ def _planes_numpy(a: tuple[str, Any, Any], x: Any) -> Any:
 
 
 ORDERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
-    "first": (lambda x, k, axis: ek.topk(x, k, axis)[0], lambda x, k, axis: _at(-np.sort(-x, axis), axis, slice(k))),
+    "first": (lambda x, k, axis: ek.topk(x, k, axis)[0], lambda x, k, axis: _at(_falling(x, axis), axis, slice(k))),
     "last": (
         lambda x, k, axis: ek.topk(x, k, axis, largest=False)[0],
         lambda x, k, axis: _at(np.sort(x, axis), axis, slice(k)),
     ),
-    "falling": (lambda x, k, axis: ek.sort(x, axis, descending=True)[0], lambda x, k, axis: -np.sort(-x, axis)),
+    "falling": (lambda x, k, axis: ek.sort(x, axis, descending=True)[0], lambda x, k, axis: _falling(x, axis)),
     "some": (
         lambda x, k, axis: _at(ek.sort(x, axis)[0], axis, slice(k)),
         lambda x, k, axis: _at(np.sort(x, axis), axis, slice(k)),
     ),
     "k-th": (lambda x, k, axis: ek.kthvalue(x, k, axis)[0], lambda x, k, axis: _at(np.sort(x, axis), axis, k - 1)),
-    "middle": (lambda x, k, axis: ek.quantile(x, 0.5, axis), lambda x, k, axis: np.quantile(x, 0.5, axis)),
+    "middle": (lambda x, k, axis: ek.quantile(x, 0.5, axis), lambda x, k, axis: np.median(x, axis)),
     "greatest so far": (lambda x, k, axis: ek.cummax(x, axis)[0], lambda x, k, axis: np.maximum.accumulate(x, axis)),
     "least so far": (lambda x, k, axis: ek.cummin(x, axis)[0], lambda x, k, axis: np.minimum.accumulate(x, axis)),
     "spread": (
         lambda x, k, axis: ek.take_along(x, ek.argsort(x, axis), axis), lambda x, k, axis: np.sort(x, axis),
     ),
 }  # fmt: skip
+
+
+def _falling(x: Any, axis: int) -> Any:
+    """Greatest first; NaN counts as the greatest, which -sort(-x) would put last."""
+    return np.flip(np.sort(x, axis), axis)
 
 
 def _at(x: Any, axis: int, what: Any) -> Any:

@@ -19,16 +19,17 @@ import eshkol as ek
 from effort import FULL, amount
 from eshkol.schedule.run import execute
 from random_programs.__main__ import TESTS
-from random_programs.choosing import Drawn
+from random_programs.choosing import Drawn, Seeded
 from random_programs.drawing import draw_program
-from random_programs.matrix_steps import OF_MATRICES
-from random_programs.program import KINDS, Step, alone
+from random_programs.matrix_steps import OF_MATRICES, ORDERS
+from random_programs.program import KINDS, Known, Step, alone
 from random_programs.shrinking import smallest
 from random_programs.table_steps import DECIDING, ROWS, SMOOTH
 from random_programs.trying import BACKENDS, Tally, attempt
 from random_programs.ways import WAYS, WEIGHTED, Run, computed_in
 
 PARTS = 4  # for the processes that share the work
+SEEDS = [100039557]  # of programs that failed; each is computed again, as long as it means the same program
 STEPS = amount(10, 2)  # tried at most; longer programs are for the whole effort
 
 
@@ -54,6 +55,30 @@ def test_second_derivatives_of_eigenvalues_are_asked_for_where_there_are_some(na
     column = ek.tensor(np.array([[0.36], [0.15], [0.29]]))  # times its transpose, two eigenvalues are 0
     slope = ek.grad(lambda x: ek.grad(lambda y: OF_MATRICES[name][0](y).sum())(x).sum())
     assert np.isfinite(slope(column).numpy()).all()
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_nan_has_its_place_in_every_order(name):
+    x = np.array([1.0, np.nan, np.inf, -np.inf, 0.0, -2.5])
+    found = alone(Step("order", (0,), (name, len(x), 0)), [x])  # compares the reference with NumPy
+    where = {"last": [5], "some": [5], "spread": [5], "greatest so far": range(1, 6), "least so far": range(1, 6)}
+    assert np.flatnonzero(np.isnan(found)).tolist() == list(where.get(name, [0]))
+
+
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.numpys is not None])
+def test_both_oracles_say_the_same_of_what_is_not_finite(name):
+    line = np.array([1.0, np.nan, np.inf, -np.inf, 0.0, -2.5])
+    values = [Known(line, True), Known(line.reshape(3, 2), True), Known(np.array([[0.5, -np.inf]]), True)]
+    for seed in range(10):
+        step = KINDS[name].choose(Seeded(seed), values)
+        if step is not None:
+            alone(step, [values[k].array for k in step.args])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_seeds_that_once_failed(seed):
+    failure = attempt(seed, "reference", 2, Tally())
+    assert failure is None, str(failure)
 
 
 def test_one_command_covers_several_backends():

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,8 +37,8 @@ from eshkol.tensors.value import Tensor
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
 
-from plan_texts import digest, text
-from planned_functions import FUNCTIONS, SINGLE, Function, total
+from plan_texts import conditions_text, digest, text
+from planned_functions import FUNCTIONS, SINGLE, Case, Function, total
 
 KEPT = Path(__file__).parent / "plan_sizes.txt"
 WRITE = "PYTHONPATH=src:tests .venv/bin/python tests/schedule/plan_sizes.py"
@@ -96,7 +97,7 @@ class Graph(NamedTuple):
     params: Sequence[Node]
 
 
-def _graph(function: Function, specs: Sequence[Any]) -> Graph:
+def graph_of(function: Function, specs: Sequence[Any]) -> Graph:
     """The results of a function and its parameters, as `jit` has them compiled."""
     avals = [_aval(spec) for spec in specs]
     if max(math.prod(aval.shape) for aval in avals) > LARGEST:
@@ -111,25 +112,50 @@ class Planned(NamedTuple):
 
     way: str  # the machine, and whether it is the function itself or its derivative
     plan: Plan
+    right_for: str = ""  # sizes, where it is a plan for many
+
+    @property
+    def text(self) -> str:
+        return text(self.plan) + self.right_for
 
     @property
     def kept(self) -> str:
-        return f"{sizes(self.plan)} {digest(self.plan)}"
+        return f"{sizes(self.plan)} {digest(self.text)}"
+
+
+def _functions(case: Case) -> dict[str, Function]:
+    """A function, and its derivative, by what they are called."""
+    smooth = tuple(k for k, spec in enumerate(case.inputs) if _aval(spec).dtype.is_float)
+    made = {"": case.function}
+    if smooth and case.derivative:
+        made["'s derivative"] = ek.grad(total(case.function), argnums=smooth)
+    return made
 
 
 def graphs(name: str) -> Iterator[tuple[str, Graph]]:
     """A function and its derivative, traced, and which of the two it is."""
     case = FUNCTIONS[name]
-    smooth = tuple(k for k, spec in enumerate(case.inputs) if _aval(spec).dtype.is_float)
-    made = {"": case.function}
-    if smooth and case.derivative:
-        made["'s derivative"] = ek.grad(total(case.function), argnums=smooth)
-    for which, one in made.items():
-        yield which, _graph(one, case.inputs)
+    for which, one in _functions(case).items():
+        yield which, graph_of(one, case.inputs)
+
+
+def _for_all_lengths(name: str) -> Iterator[Planned]:
+    """The plans of a function for all lengths of axes."""
+    case = FUNCTIONS[name]
+    for which, one in _functions(case).items():
+        for machine in case.machines:
+            target = SimpleNamespace(description=MACHINES[machine])  # all that planning asks of a machine
+            make, _, length = ek.jit(one, dynamic=case.told).for_all_sizes(tuple(map(array, case.inputs)), target)
+            made = make(length)
+            found = conditions_text(made.conditions)  # before anyone asks for numbers
+            yield Planned(f"{name}{which} on {machine}, told lengths", made.plan, found)
 
 
 def plans(name: str) -> Iterator[Planned]:
     """The plans of a function: for each machine, and those of its derivative."""
+    if FUNCTIONS[name].told:
+        yield from _for_all_lengths(name)
+        return
     for which, (results, params) in graphs(name):
         for machine in FUNCTIONS[name].machines:
             if machine == ALONE:
@@ -144,9 +170,9 @@ def line(name: str) -> str:
     return f"{name}: {' | '.join(each.kept for each in plans(name))}"
 
 
-def lines(names: Sequence[str] = tuple(FUNCTIONS)) -> Iterator[str]:
+def lines() -> Iterator[str]:
     """What is kept, each function by itself: what others leave in the compiler's caches must make no difference."""
-    for name in names:
+    for name in FUNCTIONS:
         with nothing_kept():
             yield line(name)
 
@@ -156,13 +182,11 @@ def shown(name: str) -> str:
     if name not in FUNCTIONS:
         raise SystemExit(f"no function {name!r}; there are {', '.join(FUNCTIONS)}")
     with nothing_kept():
-        return "\n\n".join(f"=== {each.way}: {each.kept}\n{text(each.plan)}" for each in plans(name))
+        return "\n\n".join(f"=== {each.way}: {each.kept}\n{each.text}" for each in plans(name))
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--show"]:
         print(shown(" ".join(sys.argv[2:])))
-    elif sys.argv[1:2] == ["--lines"]:
-        print(*lines(sys.argv[2:]), sep="\n")
     else:
         KEPT.write_text("".join(f"{each}\n" for each in lines()))

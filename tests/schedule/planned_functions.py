@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import planned_numerics as numerics
 import planned_ways as ways
 
 import eshkol as ek
@@ -27,6 +28,7 @@ class Case(NamedTuple):
     inputs: tuple[Any, ...]
     machines: tuple[str, ...] = EVERYWHERE
     derivative: bool = True
+    told: Any = None  # axes whose lengths programs are told, as `jit` has them in `dynamic=`
 
 
 def normalized(x: Any, axis: int = -1) -> Any:
@@ -221,6 +223,9 @@ FURTHER: dict[str, Case] = {
     ),
     "wide heads": Case(lambda q, k, v: ek.scaled_dot_product_attention(q, k, v), (
         (HALF, (1, 2, 70, 128)), (HALF, (1, 1, 48, 128)), (HALF, (1, 1, 48, 128))), SMALL),
+    "wide gradients": Case(
+        lambda q, k, v: ek.scaled_dot_product_attention(q, k, v), ((HALF, (1, 2, 40, 128)),) * 3, SMALL,
+    ),
     "seen parts": Case(ways.seen_parts, ((HALF, (2, 33, 3, 2, 24)),), SMALL),
     "heads": Case(ways.heads, ((2, 9, 8),) * 3, CPU + ALONE),
     "causal": Case(lambda q, k, v: ek.scaled_dot_product_attention(q, k, v, causal=True), ((2, 2, 9, 8),) * 3, CPU),
@@ -298,6 +303,82 @@ FURTHER: dict[str, Case] = {
     "huge": Case(
         lambda x, y: (ek.sin(x.T) * 2, x[1:, ::2] + 1, (x * y).sum(1), (x + 1).sum(0)),
         ((1 << 17, (1 << 15) + 1), ((1 << 15) + 1,)), (*CORES, "blocks"), False,
+    ),
+    "symmetric matrices": Case(numerics.symmetric, ((2, 4, 4), (5, 5), (2, 0, 0)), SMALL, False),
+    "singular values": Case(numerics.singular, ((2, 4, 4), (5, 3), (0, 3)), SMALL, False),
+    "inverses": Case(numerics.inverses, ((2, 3, 2),), SMALL, False),
+    "factored": Case(numerics.factored, ((2, 3, 3), (2, 0, 0)), CPU + SMALL, False),
+    "exponentials": Case(numerics.exponentials, ((2, 3, 3), (COMPLEX, (2, 2)), (0, 0)), CPU + SMALL, False),
+    "random bits": Case(numerics.draws, (("uint32", (2,)), (40, 50)), CPU + SMALL, False),
+    "spectra on blocks": Case(
+        numerics.spectra, ((2, 70), (COMPLEX, (2, 70)), (WHOLE, (2, 6))), SMALL, False,
+    ),
+    "spectra across": Case(numerics.spectra_across, ((COMPLEX, (3, 12, 5)), (COMPLEX, (6000,))), CPU + BLOCKS, False),
+    "spectra in rounds": Case(numerics.spectra_in_rounds, ((2, 12), (COMPLEX, (2, 12))), CPU + SMALL, False),
+    "told batch": Case(
+        lambda x, w, b: ek.log_softmax(ek.relu(x @ w + b), -1).mean(0), ((7, 12), (12, 5), (5,)), CORES, told={0: 0},
+    ),
+    "told rows": Case(ways.told_rows, ((40, 30),), CORES, told={0: 0}),
+    "told columns": Case(ways.told_rows, ((30, 40),), CORES, told={0: 1}),
+    "told middle": Case(ways.told_middle, ((3, 50, 4), (50,)), CORES, told={0: 1, 1: 0}),
+    "told moved": Case(ways.told_moved, ((9, 4), (9, 4)), CORES, told={0: 0, 1: 0}),
+    "told long": Case(lambda x, y: ((x * y).sum(), x.max(), y.argmax()), ((70000,),) * 2, CPU, told={0: 0, 1: 0}),
+    "told taken": Case(
+        lambda e, i, x: (ek.embedding(e, i), ek.take(x, i % 3, 1), ek.cross_entropy(x, i)),
+        ((10, 4), (WHOLE, (6,)), (6, 5)), CORES, told={1: 0, 2: 0},
+    ),
+    "told images": Case(
+        lambda x, w: ek.avg_pool2d(ek.relu(ek.conv2d(x, w, padding=1)), 2), ((4, 3, 6, 6), (4, 3, 3, 3)), CORES,
+        told={0: 0},
+    ),
+    "told attention": Case(attention, ((2, 9, 8),) * 3, CPU, told=dict.fromkeys(range(3), 1)),
+    "told causal": Case(
+        lambda q, k, v: ek.scaled_dot_product_attention(q, k, v, causal=True), ((2, 2, 9, 8),) * 3, CPU,
+        told=dict.fromkeys(range(3), 2),
+    ),
+    "told norm": Case(lambda x, g: normalized(x) * g, ((10, 24), (24,)), CORES, told={0: 0}),
+    "told halves": Case(ways.told_rows, ((HALF, (40, 30)),), CORES, False, told={0: 0}),
+    "known loops": Case(ways.known_loops, ((6, 4), (4, 4), (WHOLE, (4,))), CPU, False),
+    "behind loops": Case(ways.behind_loops, ((12, 4), (4, 4)), CPU + SMALL),
+    "turned reductions": Case(ways.turned_reductions, ((60, 8), (50, 8), (70, 40, 8)), CPU, False),
+    "columns beside": Case(ways.columns_beside, ((2, 5, 600),), CORES, False),
+    "masked": Case(ways.masked, ((2, 9, 8),) * 3 + ((TRUTH, (9, 9)),), CPU),
+    "masked halves": Case(ways.masked, ((HALF, (2, 9, 16)),) * 3 + ((TRUTH, (9, 9)),), SMALL),
+    "behind images": Case(ways.images, ((1, 2, 6, 6), (3, 2, 3, 3), (3, 1, 1), (3, 1, 1)), CPU + SMALL, False),
+    "pooled over": Case(ways.pooled_over, ((1, 2, 9, 8),), CPU + SMALL),
+    "chains": Case(ways.chains, ((6, 5), (5, 7), (7, 2), (WHOLE, (5,))), CPU + SMALL, False),
+    "halves in order": Case(ways.halves_in_order, (("float16", (3, 20)),), CPU + SMALL, False),
+    "few of many": Case(ways.few_of_many, ((4, 200), (WHOLE, (90, 2))), CORES + SMALL, False),
+    "complex ways": Case(ways.complex_ways, ((COMPLEX, (3, 4)), (3, 4), (TRUTH, (3, 4))), CPU + SMALL, False),
+    "long halves": Case(
+        lambda x, w: (x @ w, x[:, :4000] @ w[:4000]), ((HALF, (16, 4096)), (HALF, (4096, 16))), BLOCKS, False,
+    ),
+    "half images": Case(
+        lambda x, w, v: (ek.conv2d(x, w), ek.conv2d(x, v, stride=2)),
+        ((HALF, (2, 16, 6, 5)), (HALF, (16, 16, 1, 1)), (HALF, (8, 16, 3, 2))), SMALL,
+    ),
+    "rows on blocks": Case(
+        lambda x: (ek.softmax(x, -1), x.sum(1), x.sum(0), x.max(), ek.logsumexp(x, 0)), ((3, 5000),), BLOCKS,
+    ),
+    "crowded": Case(ways.crowded, ((6, 5),) * 30, CPU + SMALL),
+    "of many numbers": Case(ways.of_many_numbers, ((6, 5),), CPU + SMALL, False),
+    "one after another": Case(ways.one_after_another, ((6, 70),), CPU + SMALL, False),
+    "stretched": Case(ways.stretched, ((6, 5), (6, 3)), CORES + SMALL, False),
+    "seen batches": Case(ways.seen_batches, ((2, 3, 4, 5), (2, 3, 5, 6)), CPU + SMALL),
+    "deep loops": Case(ways.deep_loops, ((6, 4),), CPU),
+    "of orders": Case(ways.of_orders, ((4, 40), (4, 300)), CPU + SMALL, False),
+    "lengths of signals": Case(ways.lengths_of_signals, ((COMPLEX, (9, 1100)),), CPU, False),
+    "bounds": Case(ways.bounds, ((3, 4), (3, 4)), CPU, False),
+    "of nothing": Case(ways.of_nothing, ((0, 4), (WHOLE, (2,))), CPU + SMALL),
+    "sliced apart": Case(ways.sliced_apart, ((6, 8), (6, 8)), CPU),
+    "few terms": Case(ways.few_terms, ((2, 9, 3, 2), (WHOLE, (2, 5, 3)), (4, 2, 3, 3, 5)), CORES + SMALL),
+    "large attention": Case(
+        lambda q, k, v: ek.scaled_dot_product_attention(q, k, v),
+        ((HALF, (1, 1, 1 << 21, 128)), (HALF, (1, 1, 64, 128)), (HALF, (1, 1, 64, 128))), ("blocks",), False,
+    ),
+    "less attention": Case(
+        lambda q, k, v: ek.scaled_dot_product_attention(q, k, v),
+        ((HALF, (1, 1, (1 << 21) - 1, 128)), (HALF, (1, 1, 64, 128)), (HALF, (1, 1, 64, 128))), ("blocks",), False,
     ),
     "divided by": Case(ways.divided_by, ((WHOLE, (40,)), (40,), ("uint8", (40,))), CPU, False),
 }  # fmt: skip

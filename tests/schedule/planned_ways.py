@@ -301,3 +301,250 @@ def divided_by(i: Any, x: Any, u: Any) -> Any:
     pairs = ((i, 3), (i, 8), (i, -5), (x, 2.0), (u, 7))
     found = [divide(n, by) for divide in (ek.remainder, ek.fmod, ek.floor_divide) for n, by in pairs]
     return [*found, i // i, 7 % (i + 1)]
+
+
+# Of axes whose lengths programs are told.
+def told_rows(x: Any) -> Any:
+    return x.sum(1), x.sum(0), (x * 2).max(axis=1), ek.softmax(x, -1), ek.softmax(x, 0), x.sum(), ek.exp(x) - x.mean(0)
+
+
+def told_middle(x: Any, y: Any) -> Any:
+    return x.sum(1), x.sum((0, 1)), x.sum((1, 2)), x.max(axis=(0, 2)), ek.einsum("ijk,j->ik", x, y), x * y[:, None]
+
+
+def told_moved(x: Any, y: Any) -> Any:
+    return (
+        ek.concatenate((x, ek.sin(y)), 0), x.T + 1, x[1:] * y[:-1], ek.flip(x, (0,)), x.reshape(-1) * 2,
+        ek.pad(x, ((1, 0), (0, 2))), x @ y.T, x.T @ y, ek.cumsum(x, 0), ek.cumsum(x, 1), ek.where(x > y, x, 0.0),
+        ek.stack((x, y), 1), ek.tril(x @ y.T),
+    )  # fmt: skip
+
+
+def known_loops(x: Any, y: Any, i: Any) -> Any:
+    """Loops and branches of which much is known: constants that stay, sides that are the same, tests that fail."""
+    constant = ek.scan(lambda s, r: ((s[0] + r, ek.zeros((4,))), s[1] + r), (x[0], ek.zeros((4,))), x)
+    one = ek.broadcast_to(ek.sin(y[0]), (4, 4))
+    spread = ek.while_loop(lambda s: s.sum() < y.max(), lambda s: s @ one + y, x[:4, :4])
+    never = ek.while_loop(lambda s: ek.full((), False), lambda s: s * 2, y)
+    same = ek.cond(x.sum() > 0, lambda a: ek.sin(a), lambda a: ek.sin(a), y)
+    wide = ek.cond(x.sum() > 0, lambda a, b: (a + b, b, a * 2), lambda a, b: (a - b, b, a * 2), y, one)
+    handed = ek.cond(x.sum() > 0, lambda a: (a, ek.ones(())), lambda a: (a, ek.ones(())), y)
+    divided = ek.while_loop(lambda s: s.sum() < 9, lambda s: s + (i // i[0]).sum() + ek.exp(y).T.sum(0), x[0])
+    turned = ek.scan(lambda s, r: (s + ek.exp(y).T @ r, None), x[0], x)[0]
+    return *constant, spread, never, same, *wide, *handed, divided, turned
+
+
+def behind_loops(x: Any, w: Any) -> Any:
+    """Sums of what loops go along, which are taken behind them: of rows, of matrices, of more than is worth it."""
+    rows = x.reshape(6, 2, 4)
+    sums = ek.scan(lambda s, r: (s + r.sum(0), None), w[0], rows)[0]
+    outer = ek.scan(lambda s, r: (r.T @ (r * 2) + s, None), w, rows)[0]
+    small = ek.scan(lambda s, r: (s + ek.exp(r)[:1].T @ ek.sin(r)[:1], None), w, rows)[0]
+    both = ek.scan(lambda s, r: ((s[0] + r.T @ s[1], s[1] * 2), r @ w), (w, rows[0]), rows)
+    vectors = ek.scan(lambda s, r: (s + r.sum(), r[0] @ w), w[0, 0], rows)
+    back = ek.scan(lambda s, r: (s + r.sum(0), r @ w), w[0], rows, reverse=True)
+    return sums, outer, small, *both[0], both[1], *vectors, *back
+
+
+def turned_reductions(x: Any, y: Any, z: Any) -> Any:
+    """Reductions along short rows that are done along the axis before, and those that are not."""
+    distances = ((x[:, None] - y[None]) ** 2).sum(-1)
+    others = (ek.exp(x[:, None] * 2.0) * abs(y)).max(axis=-1), (x[:, None] + x[:, :1, None]).sum(-1)
+    large = (ek.sin(z) * 2).sum(-1), (z * y[None, :40]).sum(-1)
+    short = ek.softmax(z.reshape(-1, 2), -1), ek.softmax(z.reshape(-1, 10), -1), ek.softmax(z.reshape(-1, 4), -1)
+    return distances, *others, *large, *short, ek.softmax(z.reshape(-1, 7), -1).astype(ek.float16)
+
+
+def columns_beside(x: Any) -> Any:
+    """Scans along axes that are not the last: of as many columns as lanes divide, and of more."""
+    return (
+        ek.cumsum(x, 1),
+        ek.cumsum(x[:, :, :150], 1),
+        ek.cumprod(x[:1], 1),
+        ek.flip(ek.cumsum(ek.flip(x, (1,)), 1), (1,)),
+    )
+
+
+def masked(q: Any, k: Any, v: Any, m: Any) -> Any:
+    """Attention, and what is nearly that: with masks, numbers and axes that are other ones. Nothing is shared."""
+    wide = [x.astype(ek.float32) for x in (q, k, v)]
+    rows, columns, least = ek.arange(9)[:, None], ek.arange(9), float(np.finfo(np.float32).min)
+    causal, number = rows >= columns, itertools.count(1)
+
+    def scores() -> Any:
+        return (wide[0] * (next(number) * 8**-0.5)) @ wide[1].swapaxes(1, 2)
+
+    def twice(mask: Any, number: float, behind: Any = None) -> Any:
+        return ek.where(mask if behind is None else behind, ek.softmax(ek.where(mask, scores(), number), -1), 0.0)
+
+    weights = (
+        twice(m, least), twice(causal, -1.0), twice(causal, least), twice(rows > columns, least),
+        ek.softmax(scores(), 1), ek.softmax(ek.where(causal, scores(), least), -1), twice(causal, least, m),
+        ek.softmax(scores(), -1),
+    )  # fmt: skip
+    found = [(w @ wide[2]).astype(q.dtype) for w in weights]
+    found += [ek.softmax(scores(), -1) @ wide[2][:, :, :3], ek.softmax(scores(), -1) @ (wide[2] * 2)]
+    return [*found, ek.scaled_dot_product_attention(q, k, v, m), ek.scaled_dot_product_attention(q, k, v, causal=True)]
+
+
+def images(x: Any, w: Any, b: Any, s: Any) -> Any:
+    """What follows a convolution, in every order."""
+    y = ek.conv2d(x, w)
+    return ek.relu(b - y), ek.relu(y * s + b), ek.relu(s * (b - y) - b), ek.relu(2.0 - y), (y + b) * s, ek.relu(y / s)
+
+
+def pooled_over(x: Any) -> Any:
+    """Windows that share elements, that have gaps, and that are padded."""
+    pool = ek.max_pool2d
+    return pool(x, 3, 2), pool(x, 3, 1, 1), pool(x, (1, 3), 1), pool(x, 2), pool(x, 3, 2, 1), ek.avg_pool2d(x, 2, 1)
+
+
+def chains(a: Any, b: Any, c: Any, i: Any) -> Any:
+    """Products of products, and of what was joined, cut or laid out on diagonals."""
+    return (
+        (a @ b) @ c, a @ (b @ c), c.T @ b.T @ a.T, (a * 2) @ b, ek.concatenate((a, a), 0) @ b,
+        a @ ek.concatenate((b, b), 1), ek.diag(a[0]) @ b, ek.diag(i) @ i[:, None], ek.diagonal(a.T @ a), a[:1] @ b,
+        ek.diagonal(i[:, None] @ i[None]), a @ b[:, :1], a[:, :1] @ b[:1], (a @ b).T, a @ b + a @ b * 2,
+    )  # fmt: skip
+
+
+def halves_in_order(x: Any) -> Any:
+    return *ek.sort(x, 1), ek.argsort(x, 1, descending=True), ek.topk(x, 3)[0], ek.sort(x[:0], 1)[0]
+
+
+def few_of_many(x: Any, i: Any) -> Any:
+    """Parts of an order, at both ends and between, of values and of places; none of it."""
+    values, places = ek.sort(x, 1)
+    return (
+        values[:, :2], values[:, -1:], values[:, 3:5], places[:, 0], ek.sort(x, 1, descending=True)[0][:, :3],
+        values[:, 2:2], ek.sort(i, 0)[1][1:3], ek.topk(i, 1, 0)[0], ek.argsort(x, 0)[0], values[1], places.sum(1),
+    )  # fmt: skip
+
+
+def complex_ways(z: Any, x: Any, t: Any) -> Any:
+    """Complex numbers through all that moves, chooses and reduces them."""
+    w = z * 2 + x
+    return (
+        z.T, w.reshape(-1)[::2], ek.where(t, z, 0), ek.concatenate((z, w), 0), ek.pad(z, ((1, 0), (0, 1))),
+        w.sum(), w.sum(0), ek.cumsum(z, 0), z @ w.T, z @ x.T, x @ z.T, ek.real(z) * ek.imag(w), abs(z), ek.angle(z),
+        ek.exp(z), ek.sqrt(z), z / w, 1 / z, z**2, z == w, z.conj().T @ z, z.astype(ek.complex128), ek.stack((z, w), 1),
+        ek.flip(z, (0,)), ek.take(z, ek.arange(2), 0), ek.tril(z @ z.T), ek.broadcast_to(z[:1], z.shape) * z,
+        ek.scan(lambda s, r: (s * r, s), z[0], z)[1], ek.cond(x.sum() > 0, lambda y: y * 2, lambda y: y.conj(), z),
+        z.at[1].set(2j), ek.roll(z, 1, 1), ek.prod(z, 1), -z, z - 1, ek.complex(x, x), z * 1j, 2 * z, z.mean(),
+    )  # fmt: skip
+
+
+# What one kernel has no room for: each at both sides of a bound.
+def crowded(*xs: Any) -> Any:
+    """More inputs and results than a kernel takes."""
+    few = sum(ek.sin(x) for x in xs[:23])
+    results = [xs[0] * x for x in xs[1:14]]
+    return few, sum(ek.cos(x) * xs[0] for x in xs), *results, sum(results) + xs[20]
+
+
+def of_many_numbers(x: Any) -> Any:
+    rows = [x.sum(1) * k for k in range(3)]
+    return sum(ek.tanh(x * (k + 0.25)) for k in range(40)), sum(abs(x - k * 1.5) for k in range(70)), *rows
+
+
+def one_after_another(x: Any) -> Any:
+    """Reductions of rows, each of what the one before gives."""
+    y = x
+    for k in range(11):
+        y = y - ek.exp(y).sum(1, keepdims=True) * (k + 1.0)
+    z = x
+    for _ in range(4):
+        z = ek.softmax(z * 2, -1)
+    return y, z, (z - z.mean(0)).max(axis=1)
+
+
+def stretched(x: Any, y: Any) -> Any:
+    """Rows of which parts come from elsewhere, beside others that have rows of another length."""
+    joined = ek.concatenate((x, y, x), 1)
+    rolled = ek.roll(ek.roll(joined, 2, 1), 1, 0)
+    padded = ek.pad(x, ((0, 0), (1, 4))) + ek.pad(y, ((0, 0), (3, 4)))
+    folded = ek.concatenate((x.reshape(3, 10), x.reshape(3, 10) * 2), 0).reshape(12, 5)
+    many = ek.concatenate([x[:, k % 5 : k % 5 + 1] for k in range(24)], 1) * 2
+    other = ek.concatenate((x, y), 1).reshape(3, 16) + ek.pad(x.reshape(3, 10), ((0, 0), (4, 2)))
+    return (
+        joined * rolled,
+        padded * 2,
+        folded + x.sum(),
+        many,
+        other,
+        joined[:, :12:2] + rolled[:, 1::2],
+        ek.sin(rolled),
+    )
+
+
+def seen_batches(a: Any, b: Any) -> Any:
+    """Products of matrices that lie in many ways, along axes of one element and of more."""
+    return (
+        ek.einsum("abij,abjk->abik", a, b), ek.einsum("abij,abjk->baik", a, b), ek.einsum("abij,abkj->abik", a, a),
+        ek.einsum("abij,abjk->aibk", a, b), a[:1] @ b[:1], a[:, :1] @ b[:, :1], a[:, ::2] @ b[:, ::2], a[0, 0] @ b,
+        a @ b[0, 0], a[:, :, :1] @ b, ek.einsum("abij,cjk->abcik", a, b[0]), a.swapaxes(0, 1) @ b.swapaxes(0, 1),
+    )  # fmt: skip
+
+
+def deep_loops(x: Any) -> Any:
+    """Loops in loops in loops, two of them the same."""
+
+    def inner(s: Any) -> Any:
+        return ek.fori_loop(0, 2, lambda k, t: ek.tanh(t) + k, s)
+
+    def outer(s: Any, r: Any) -> Any:
+        return ek.fori_loop(0, 3, lambda k, t: inner(t) * r, s), inner(r)
+
+    branch = ek.cond(x.sum() > 0, lambda y: ek.scan(outer, y[0], y)[0], lambda y: inner(y[1]), x)
+    return *ek.scan(outer, x[0], x), branch
+
+
+def of_orders(x: Any, y: Any) -> Any:
+    """Orders of which next to nothing is read."""
+    return ek.sort(x, 1)[0][:, 2:2], ek.sort(y, 1)[0][:, 3:4], ek.sort(y, 1)[1][:, 5:9], ek.sort(x, 1)[0][:, 1:30]
+
+
+def lengths_of_signals(z: Any) -> Any:
+    """Transforms at both sides of what decides how they are made."""
+    lengths = (999, 1000, 1001, 512, 122, 131)
+    return [ek.fft(z[:, :n]) for n in lengths] + [ek.fft(z[:7, :n]) for n in (64, 100)] + [ek.fft(z[:1, :1003])]
+
+
+def bounds(x: Any, y: Any) -> Any:
+    most, least = ek.maximum, ek.minimum
+    return (
+        most(most(x, y), 2.0),
+        least(least(x, y), 2.0),
+        most(most(x, 2.0), 1.0),
+        most(2.0, most(1.0, x)),
+        most(x, 0.0),
+    )
+
+
+def of_nothing(x: Any, i: Any) -> Any:
+    """Empty axes through what looks for extremes, orders, joins and multiplies."""
+    return (
+        ek.cummax(x, 1)[0], ek.cumsum(x, 0), ek.sort(x, 0)[0], ek.concatenate((x, x), 0), x @ x.T, x.T @ x,
+        ek.take(x, i, 1), ek.max_pool1d(x[None], 1), x.sum(0), ek.softmax(x, 1), ek.flip(x, (0,)), ek.tril(x.T @ x),
+    )  # fmt: skip
+
+
+def sliced_apart(x: Any, y: Any) -> Any:
+    """Slices that follow one another, that nearly do, and slices of what is repeated."""
+    join = ek.concatenate
+    wide, ones = ek.broadcast_to(y[:1], (6, 8)), ek.full((6, 8), 3.0)
+    return (
+        join((x[:, 0:4:2], x[:, 4:8:2]), 1), join((x[:, 0:2], x[:, 2:8:2]), 1), join((x[0:2], x[2:4], x[4:6]), 0),
+        join((x[0:2, 1:], x[2:4, :7]), 0), join((x[:, 0:2], x[:, 3:5]), 1), wide[1:5:2, 2:8:3], wide[2:, :1],
+        ones[1:4, ::2] * x[1:4, ::2], join((ek.zeros((2, 3)), ek.zeros((1, 3))), 0), wide[:, 1:],
+        join((ones[:2], ones[:3]), 0), join((x[:, 4:8:2], x[:, 0:4:2]), 1),
+    )  # fmt: skip
+
+
+def few_terms(x: Any, i: Any, y: Any) -> Any:
+    """Sums over few elements along axes that lie apart, and of products of whole numbers."""
+    whole = i @ i.swapaxes(1, 2), ek.einsum("ijk,ijk->j", i, i), y.sum((1, 3)), (y * 2).max(axis=(1, 3))
+    return (
+        x.sum((0, 2)), x.mean((1, 3)), x.max(axis=(0, 2)), ek.prod(x.sum(2), 1), i.sum((0, 2)), i.max(axis=1),
+        (x * 2).sum((0, 1)), *whole,
+    )  # fmt: skip

@@ -128,6 +128,25 @@ def test_eigenvalues_in_bodies_are_computed_without_vectors(monkeypatch):
     assert seen == ["eigvalsh"]
 
 
+def test_the_triangle_of_qr_is_computed_without_the_other_factor(monkeypatch):
+    x = ek.tensor(ROWS.astype(np.float64).T)
+    q, r = (factor.numpy() for factor in ek.qr(x))
+    seen: list[str] = []
+    real = NativePlan._code
+
+    def noted(self, one):
+        seen.append(one.node.op.name)
+        return real(self, one)
+
+    monkeypatch.setattr(NativePlan, "_code", noted)
+    np.testing.assert_array_equal(ek.jit(lambda x: ek.qr(x)[1] + 0)(x).numpy(), r)
+    assert seen == ["triangle_of_qr"]
+    both = ek.jit(lambda x: (ek.qr(x)[1] + 0, ek.qr(x)[0] + 0))(x)
+    np.testing.assert_array_equal(both[0].numpy(), r)
+    np.testing.assert_array_equal(both[1].numpy(), q)
+    assert seen == ["triangle_of_qr", "tall_qr"]
+
+
 def test_exponentials_of_matrices_are_native_and_so_are_their_gradients(monkeypatch):
     def in_loop(x):
         return ek.scan(lambda c, k: (ek.expm(c * 0.5), ek.grad(lambda y: ek.expm(y).sum())(c)), x, ek.arange(3))

@@ -14,13 +14,15 @@ import eshkol as ek
 from effort import amount, examples
 from eshkol.atlas.machines import BLOCKS, CORES
 from eshkol.atlas.table.linear import LONGEST_FFT
-from eshkol.graph.node import Node, buffer, placeholder, topological
+from eshkol.graph.node import Node, buffer, make, placeholder, topological
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.row import Aval
 from eshkol.schedule.pipeline import compiled
 from eshkol.schedule.plan.steps import OnHost, walk
 from eshkol.schedule.rewrite import signals
-from eshkol.schedule.rewrite.pairs import as_pairs
+from eshkol.schedule.rewrite.pairs import DOUBLED, Doubling, as_pairs
+from eshkol.schedule.run.execute import realize
+from eshkol.tensors.devices import open_backend
 
 LENGTHS = [*range(1, 71), 97, 101, 127, 128, 1000, 1009, 1024, 2048, 4096]
 EPSILON = {np.complex64: 2.0**-23, np.complex128: 2.0**-52}
@@ -277,3 +279,17 @@ def test_quotients_and_moduli_are_numpys_at_the_ends_of_the_range():
             for one, other in zip(found, (x / y, np.abs(x)), strict=True):
                 for part in ("real", "imag"):
                     np.testing.assert_allclose(getattr(one.numpy(), part), getattr(other, part), rtol=1e-14)
+
+
+@pytest.mark.parametrize("device", ["cpu", "blocks"])
+def test_matrices_for_products_are_doubled_in_one_step(device):
+    """A row is followed by i times it, to the bit: infinities and signs of zeros stay what they are."""
+    x, y = (buffer(signal(2, 3, 3, dtype=np.complex64, seed=s), dtypes.complex64) for s in (1, 2))
+    target = CORES if device == "cpu" else BLOCKS
+    names = [n.op.name for n in topological(as_pairs([TABLE["matmul"](x, y)], target)) if n.inputs]
+    assert sorted(set(names)) == ["doubled", "matrix_product", "numbers", "pairs", "reshape"]
+    values = np.array([[[1, -2], [np.inf, 0.0], [-0.0, 3]]], np.float32)
+    node = make(DOUBLED, (buffer(values, dtypes.float32),), Doubling(device == "cpu"))
+    (found,) = realize([node], open_backend(device))
+    wanted = np.array([[values[0], [[2, 1], [-0.0, np.inf], [-3, -0.0]]]], np.float32)
+    np.testing.assert_array_equal(found.view(np.uint32), wanted.view(np.uint32))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import zip_longest
+from typing import Any
 
+import numpy as np
 import pytest
-from plan_sizes import KEPT, WRITE, plans, shown
-from plan_texts import said
+from plan_sizes import KEPT, MACHINES, WRITE, graph_of, plans, shown
+from plan_texts import said, text
 from planned_functions import FUNCTIONS
 
+import eshkol as ek
 from eshkol.schedule.cache import nothing_kept
+from eshkol.schedule.pipeline import compiled
 
 BATCH = 6  # functions of a test: it takes half a second, and what is judged test by test need not run all
 NAMES = list(FUNCTIONS)
@@ -39,25 +40,29 @@ def test_every_function_is_kept(kept: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("first", range(0, len(NAMES), BATCH))
 def test_plans_are_what_they_were(first: int, kept: dict[str, str]) -> None:
-    changed = {}
+    changed = []
     for name in NAMES[first : first + BATCH]:
         for before, each in zip_longest(kept[name].split(" | "), plans(name)):
             if each is None or each.kept != before:
-                told = f"  {each and each.way}\n    was {before}\n    is  {each and each.kept}"
-                changed.setdefault(name, []).append(told)
-    if changed and "mutation.trial" not in sys.modules:  # where it is the sources of this process that count
-        alone = planned_alone(changed)
-        changed = {name: told for name, told in changed.items() if alone[name] != kept[name]}
-    assert not changed, f"{HINT}:\n" + "\n".join([line for told in changed.values() for line in told][:10])
+                changed.append(f"  {each and each.way}\n    was {before}\n    is  {each and each.kept}")
+    assert not changed, f"{HINT}:\n" + "\n".join(changed[:10])
 
 
-def planned_alone(names: Iterable[str]) -> dict[str, str]:
-    """The same by a process of its own: constants that tests before have computed are not planned again in this one."""
-    command = [sys.executable, str(KEPT.with_name("plan_sizes.py")), "--lines", *names]
-    tests = KEPT.parents[1]
-    path = os.pathsep.join([str(tests.parent / "src"), str(tests)])
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": path})
-    return dict(text.split(": ") for text in done.stdout.splitlines())
+def test_plans_depend_on_the_program_alone() -> None:
+    """And not on constants that were computed elsewhere while something had the same ones in its graph."""
+
+    def function(x: Any) -> Any:
+        return [x @ x.T + 4 * ek.eye(3), ek.solve(x, ek.eye(3)), x + ek.arange(3)]
+
+    def plan() -> str:
+        results, params = graph_of(function, [(3, 3)])
+        return text(compiled(results, params, MACHINES["cpu"]))
+
+    before = plan()
+    also = ek.jit(lambda x: x @ ek.eye(3) + ek.arange(3)), ek.eye(3) + ek.arange(3)  # which hold parts of them
+    also[0](ek.ones((3, 3))).numpy()
+    assert np.array_equal(ek.eye(3).numpy() + ek.arange(3).numpy(), also[1].numpy())
+    assert plan() == before
 
 
 def test_a_plan_in_full_says_what_is_kept_of_it(kept: dict[str, str]) -> None:

@@ -232,6 +232,16 @@ def test_integers_divided_by_known_numbers(dtype):
     assert "remainder_by" in names(*decompose([TABLE["remainder"](node(x), 7)]))
 
 
+def test_small_multiples_of_long_integers_are_known_to_kernels():
+    x = np.array([[3, -5, np.iinfo(np.int64).max], [0, 7, np.iinfo(np.int64).min]])
+    for number in (2, 3, 7, 10, 11, -3, 0):
+        np.testing.assert_array_equal(computed(lambda x, n=number: x * n + 1, x), x * number + 1)
+        np.testing.assert_array_equal(computed(lambda x, n=number: n * x + 1, x), x * number + 1)
+    assert "mul_by" in names(*decompose([TABLE["mul"](node(x), 3)]))
+    assert "mul_by" not in names(*decompose([TABLE["mul"](node(x), 11)]))
+    assert "mul_by" not in names(*decompose([TABLE["mul"](node(x.astype(np.int32)), 3)]))
+
+
 @pytest.mark.parametrize("index", [np.s_[1:3, 2:5], np.s_[::2, 1::3], np.s_[:, 29], np.s_[4], np.s_[::-1, 4:9]])
 def test_slices_that_are_set(index):
     x = floats(7, 30)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import eshkol as ek
 from effort import examples
 from eshkol.atlas.machines import CORES
+from eshkol.atlas.writing import format_instruction
 from eshkol.graph import interpret
 from eshkol.graph.node import Node, buffer, topological
 from eshkol.ops import TABLE, dtypes
@@ -224,6 +225,17 @@ def test_few_columns_are_walked_in_parts_that_do_not_overlap_where_elements_are_
     assert parts._width(5000, False, CORES.stretch) == 1250
     assert parts._width(4099, False, CORES.stretch) == CORES.stretch
     assert parts._width(4099, True, CORES.stretch) == 4099
+
+
+@pytest.mark.parametrize(("shape", "loads"), [((200, 1000), 2), ((4000, 16), 5), ((90, 9000), 5), ((30000, 100), 5)])
+def test_wide_rows_that_adjoin_are_added_one_by_one(shape, loads):
+    """Memory is then read in one go; narrow or distant rows are added four at once, and so are very many."""
+    x = leaf(*shape)
+    out = sum_(x, 0)
+    (group,) = steps(needed([out], [x]), {out}, CORES)
+    program = parts.parts_kernels(group)[0].program
+    lines = map(format_instruction, program.instructions)
+    assert sum("LDG" in line and "[x0+" in line for line in lines) == loads
 
 
 def test_long_sums_keep_their_digits():

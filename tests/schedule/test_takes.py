@@ -13,6 +13,7 @@ from eshkol.atlas.machines import CORES
 from eshkol.errors import IndexOutOfRange
 from eshkol.graph import interpret
 from eshkol.ops import dtypes
+from eshkol.runtime.scheduler import default_scheduler
 from eshkol.schedule.pipeline import compiled
 from eshkol.schedule.plan.steps import Launch, walk
 from eshkol.schedule.run.native import NativePlan
@@ -135,3 +136,76 @@ def test_a_position_out_of_range_is_found_wherever_it_stands(number):
                 put(x, i)
     i = places(-9, 9, number)
     np.testing.assert_array_equal(take(x, i).numpy(), x[i] + 1)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint64])
+def test_a_take_of_single_elements_alone_is_one_loop(dtype):
+    low = 0 if np.dtype(dtype).kind == "u" else -50
+    i = places(low, 50, 2100).astype(dtype)
+    assert launched(lambda x, i: ek.take(x, i), floats(50), i) == ["taken_alone"]
+    assert launched(lambda x, i: ek.take(x, i), floats(50), abs(i).astype(dtype) % 50) == ["taken_alone"]
+    own = i.reshape(30, 70)
+    assert launched(lambda x, i: ek.gather(x, 1, i), floats(30, 50), own) == ["taken_alone"]
+    assert "taken_alone" not in launched(lambda x, i: ek.take(x, i) * 2, floats(50), i)
+
+
+def test_a_position_that_a_take_alone_finds_out_of_range_is_named():
+    take = ek.jit(lambda x, i: ek.take(x, i))
+    for wrong in (10, -11, 1 << 40, -(1 << 40)):
+        i = places(-10, 10, 3000)
+        i[2900] = wrong
+        with pytest.raises(IndexOutOfRange, match=r"take\(float32\[10\], int64\[3000\]\): an index is out of range"):
+            take(ek.tensor(floats(10)), ek.tensor(i))
+
+
+@pytest.mark.parametrize(("number", "dtype"), [(1 << 14, np.float32), ((1 << 14) + 5, np.int8)])
+def test_many_numbers_for_few_places_are_added_in_parts(number, dtype):
+    x = RNG.integers(-9, 9, 40).astype(dtype)
+    u = RNG.integers(-9, 9, number).astype(dtype)
+    i = places(-40, 40, number)
+    names = launched(lambda x, i, u: ek.scatter(x, i, u, mode="add"), x, i, u)
+    assert "tallied" in names
+    assert "tallied" in launched(lambda x, i, u: ek.scatter(x, i, u[:1], mode="add"), x, i, u)
+    assert "tallied" not in launched(lambda x, i, u: ek.scatter(x, i, u, mode="max"), x, i, u)
+
+
+def test_what_nothing_is_added_to_stays_as_it_is():
+    x, i = np.full(40, -0.0, np.float32), places(0, 20, 1 << 14)
+    found = ek.scatter_add(ek.tensor(x), 0, ek.tensor(i), ek.tensor(floats(1 << 14))).numpy()
+    assert np.signbit(found[20:]).all()
+
+
+def test_sums_of_parts_do_not_depend_on_threads():
+    scheduler = default_scheduler()
+    x, i, u = (ek.tensor(y) for y in (floats(40), places(0, 40, 50_003), floats(50_003)))
+    before, found = scheduler.workers, []
+    try:
+        for workers in (1, 3):
+            scheduler.resize(workers)
+            found.append(ek.scatter_add(x, 0, i, u).numpy().tobytes())
+    finally:
+        scheduler.resize(before)
+    assert found[0] == found[1]
+
+
+def test_a_position_that_parts_find_out_of_range_is_named():
+    i = places(0, 40, 1 << 14)
+    i[77] = -1
+    with pytest.raises(IndexOutOfRange, match=r"position\(int64\[16384\]\): an index is out of range") as caught:
+        ek.jit(lambda i: ek.bincount(i, length=40))(ek.tensor(i))
+    assert caught.value.hint == "class labels and indices are 0 to 39"
+    i[77] = -41
+    with pytest.raises(
+        IndexOutOfRange, match=r"scatter_into\(float32\[40\], int64\[16384\], float32\[16384\]\): an index"
+    ):
+        ek.jit(lambda x, i, u: ek.scatter_add(x, 0, i, u))(*(ek.tensor(y) for y in (floats(40), i, floats(1 << 14))))
+
+
+def test_rows_are_cut_for_cores_to_share():
+    code = function_of(
+        lambda x, i, u: ek.scatter(x, i, u, mode="add"), floats(50, 64), places(0, 50, 40), floats(40, 64)
+    )
+    lanes = [
+        s.kernel.lanes for s in walk(check(*code).steps) if isinstance(s, Launch) and "scatter" in s.kernel.program.name
+    ]
+    assert lanes == [4]

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 import eshkol as ek
 from effort import FULL, amount
 from eshkol.atlas.machines import CORES
-from eshkol.errors import MiscompiledError
+from eshkol.errors import MiscompiledError, TensorError
 from eshkol.graph import derive
 from eshkol.graph.node import make, substitute, topological
 from eshkol.ops import TABLE, dtypes
@@ -117,6 +117,32 @@ def test_a_pass_that_changes_a_result_is_named(name, backend, monkeypatch):
     assert "hint: this is a defect of Eshkol" in str(error)
     assert error.span is not None
     assert "ek.cos(y)" in error.span.text
+
+
+@pytest.mark.parametrize("name", [pipeline.PASSES[0][0], "parts"])
+def test_nodes_are_verified_once_and_what_a_pass_makes_is_too(name, monkeypatch):
+    made, seen, verify = [], [], pipeline.verify
+    monkeypatch.setattr(pipeline, "verify", lambda node: seen.append(node) or verify(node))
+
+    def swapped(node):
+        made.append(make(node.op, node.inputs[::-1], node.attrs))
+        return made[-1]
+
+    with_pass(monkeypatch, name, replacing("mul", swapped))
+    x, y = floats(3, 4), floats(3, 4, seed=1)
+    ek.jit(lambda x, y: ek.sin(x * y) - ek.exp(x))(x, y).numpy()
+    assert len(seen) == len(set(seen)) > 3
+    assert made
+    assert set(made) <= set(seen)
+
+    def misshapen(node):
+        wrong = make(node.op, node.inputs, node.attrs)
+        wrong.shape = (12,)
+        return wrong
+
+    with_pass(monkeypatch, name, replacing("exp", misshapen))
+    with pytest.raises(TensorError, match=r"exp.* its rule says float32\[3, 4\]"):
+        ek.jit(lambda x, y: ek.exp(x * y))(x, y).numpy()
 
 
 def test_a_rewrite_whose_condition_is_dropped_is_found(monkeypatch):

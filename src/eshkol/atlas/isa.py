@@ -1,16 +1,16 @@
 """The shape of the instruction table: operand fields, rows (`Opcode`) and instructions.
 
-A row states everything about one instruction: its mnemonic, its operand fields with their types, what
-it means, how an extension expands into base instructions, and one line of documentation. The builder,
-the text and JSON forms, the validator, the reference interpreter, the docs page and the tests read
-rows; none of them names an instruction of its own accord. The rows stand in `atlas/table/`.
+A row states everything about one instruction: its mnemonic, its operand fields with their types, what it means, how an
+extension expands into base instructions, and one line of documentation. The builder, the text and JSON forms, the
+validator, the reference interpreter, the docs page and the tests read rows; none of them names an instruction of its
+own accord. The rows stand in `atlas/table/`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum, auto
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -321,7 +321,7 @@ class Touched(NamedTuple):
     slots_written: tuple[Register | Predicate, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class Instruction:
     """A row with its operands. `instruction.dst` reads the operand named dst.
 
@@ -332,6 +332,12 @@ class Instruction:
     operands: tuple[Any, ...]
     span: Span | None = None
     _touched: Touched | None = field(default=None, init=False, repr=False)  # found once, asked for again and again
+
+    def __init__(self, op: Opcode, operands: tuple[Any, ...], span: Span | None = None) -> None:
+        _set_op(self, op)
+        _set_operands(self, operands)
+        _set_span(self, span)
+        _set_touched(self, None)
 
     def _key(self) -> tuple[Any, ...]:
         reals = self.op.places[Kind.REAL]
@@ -353,8 +359,7 @@ class Instruction:
 
     def with_operands(self, changes: Callable[[Field, Any], Any]) -> Instruction:
         """The same instruction with every operand passed through `changes`."""
-        pairs = zip(self.op.fields, self.operands, strict=True)
-        return Instruction(self.op, tuple(changes(f, v) for f, v in pairs), self.span)
+        return Instruction(self.op, tuple(map(changes, self.op.fields, self.operands)), self.span)
 
     def with_span(self, span: Span | None) -> Instruction:
         """The same instruction, made at another place."""
@@ -374,8 +379,7 @@ class Instruction:
         """The registers and predicates it reads and writes."""
         found = self._touched
         if found is None:
-            found = self._find_touched()
-            object.__setattr__(self, "_touched", found)
+            _set_touched(self, found := self._find_touched())
         return found
 
     def _find_touched(self) -> Touched:
@@ -401,6 +405,10 @@ class Instruction:
     def is_uniform(self) -> bool:
         """Whether no address depends on a register: every lane means the same memory."""
         return all(address_register(a) is None for a in self.of_kind(*MEMORY_KINDS))
+
+
+# `object.__setattr__` takes twice as long, and there are many instructions.
+_set_op, _set_operands, _set_span, _set_touched = (getattr(Instruction, f.name).__set__ for f in fields(Instruction))
 
 
 def element_type(instruction: Instruction, f: Field) -> Type:

@@ -203,7 +203,10 @@ class Backend(ABC):
     @property
     @abstractmethod
     def description(self) -> MachineDescription:
-        """What the machine is like; schedules are made by it."""
+        """What the machine is like; schedules are made by it.
+
+        Always the same, but for how precise products are wanted of a machine that has several ways (`matrices`).
+        """
 
     @property
     def store(self) -> ProgramCache | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from eshkol.codegen.arithmetic import COMPARISONS
 from eshkol.codegen.blocks import Block, Val
-from eshkol.codegen.functions import LambdaFunction, calls_inside, rest_of
+from eshkol.codegen.functions import Analysis, LambdaFunction, calls_inside, rest_of
 from eshkol.codegen.nodes import Fix, LetValues, Prim
 from eshkol.codegen.primitives import QUICK_ARGUMENTS
 from eshkol.codegen.shared import Shared, given
@@ -354,7 +354,7 @@ class Body(ValueWriter):
         Arguments of calls are not looked at: that costs programs which do little else a fifth of their time, where
         variables cost nothing that can be measured, and a primitive that gets several values says so.
         """
-        return self._one(node, env) if may_be_several(node) else self.value(node, env)
+        return self._one(node, env) if may_be_several(self.analysis, node) else self.value(node, env)
 
     def _one(self, node: Node, env: Env) -> Val:
         """A value that must not be several."""
@@ -498,19 +498,33 @@ def _comes_back(node: Call) -> bool:
     return isinstance(procedure, Global) and procedure.cell.library in COMING_BACK
 
 
-def may_be_several(node: Node) -> bool:
-    """Whether an expression may end with none or several values: with a call, or with a primitive that gives such."""
-    match node:
-        case Prim(name="values", args=args):
-            return len(args) != 1
-        case Prim(name=name):
-            return name in SEVERAL
-        case Call():
-            return True
-        case If(then=then, otherwise=otherwise):
-            return may_be_several(then) or may_be_several(otherwise)
-        case Seq(items=items):
-            return may_be_several(items[-1])
-        case Let(body=body) | LetValues(body=body) | Fix(body=body):
-            return may_be_several(body)
-    return False
+def may_be_several(analysis: Analysis, node: Node) -> bool:
+    """Whether an expression may end with none or several values: with a call, or with a primitive that gives such.
+
+    Loops end as their bodies do.
+    """
+    seen: set[LambdaFunction] = set()
+
+    def may(node: Node) -> bool:
+        match node:
+            case Prim(name="values", args=args):
+                return len(args) != 1
+            case Prim(name=name):
+                return name in SEVERAL
+            case Call(procedure=procedure):
+                function = analysis.known(procedure)
+                if function is None or not function.inside:
+                    return True
+                if function in seen:
+                    return False
+                seen.add(function)
+                return may(function.code.clauses[0].body)
+            case If(then=then, otherwise=otherwise):
+                return may(then) or may(otherwise)
+            case Seq(items=items):
+                return may(items[-1])
+            case Let(body=body) | LetValues(body=body) | Fix(body=body):
+                return may(body)
+        return False
+
+    return may(node)

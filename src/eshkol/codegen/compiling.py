@@ -93,14 +93,15 @@ def simplify_unit(unit: Unit) -> str:
 
     That is done in place, each of them whole or not at all: an interrupted library is compiled again.
     """
-    note_names(unit.forms)
     simplifier, forms = Simplifier(table()), unit.forms
+    procedures = [node for node in nodes(forms) if type(node) is Lambda]
+    note_names(procedures)
     checked = flags.is_on("ESHKOL_CHECK")
     if flags.dumps("core"):
         print(f"--- core: {unit.name}", *map(pretty, unit_data(unit)), sep="\n", file=sys.stderr)
     if checked:
         verify_forms(forms)
-    scopes = scopes_of(forms)
+    scopes = scopes_of(procedures)
     for number, form in enumerate(forms):
         check()
         forms[number] = simplifier.form(form)

@@ -100,7 +100,7 @@ def pieces_of(analysis: Analysis, forms: list[Node]) -> list[Piece]:
     pieces: list[Piece] = []
     size = 0
     for node in forms:
-        inner = [*nodes([node])]
+        inner = nodes([node])
         form = TopForm(node, [f for x in inner if (f := analysis.functions.get(x)) is not None], len(inner))
         if not pieces or size > PIECE or pieces[-1].loops != form.loops:
             pieces.append(Piece([], form.loops))

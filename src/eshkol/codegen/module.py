@@ -56,8 +56,9 @@ declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"""
 # LLVM would turn the last call of a C function into a jump and forget to take our arguments off the stack
-# and would put functions that it thinks are seldom run elsewhere, where lines.py does not look for them
-FUNCTION_ATTRIBUTES = '"frame-pointer"="all" "disable-tail-calls"="true" nounwind section ".text"'
+# and would put functions that it thinks are seldom run elsewhere, where lines.py does not look for them.
+# Processors fetch code by 32 bytes: where a small procedure begins in them made 5 % of its time.
+FUNCTION_ATTRIBUTES = '"frame-pointer"="all" "disable-tail-calls"="true" nounwind section ".text" align 32'
 
 
 CLOSURES, PIECES = "closures", "pieces"  # of a unit in parts: its static closures, and the entries of its pieces

@@ -143,6 +143,7 @@ class PrimitiveTable:
     def __init__(self, rows: Mapping[str, PrimitiveRow], layout: Mapping[str, int]) -> None:
         self.rows = rows
         self.layout = layout
+        self.tags = {name.removeprefix("TAG_"): str(n) for name, n in layout.items() if name.startswith("TAG_")}
         predicates = [
             _simple_predicate(name, tags[0]) if len(tags) == 1 else _predicate(name, tags, layout)
             for name, tags in TAGS_OF_PREDICATES.items()

@@ -1,7 +1,7 @@
 """Which procedure a place in a program belongs to.
 
 Inlining takes code out of its function, so the function that an address lies in is not always the one that was written
-there. Comes in: the core forms of a unit. Goes out: a table as text, kept with the unit's code and read only when an
+there. Comes in: the procedures of a unit. Goes out: a table as text, kept with the unit's code and read only when an
 error is to be shown.
 """
 
@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from eshkol.lang.core import Lambda, Node
+from eshkol.lang.core import Lambda
 from eshkol.lang.files import file_name
-from eshkol.lang.libraries import nodes
 from eshkol.lang.source import Place, Source
 
 ANONYMOUS = "lambda"
@@ -26,11 +25,11 @@ def written_at(place: Place) -> Place:
     return place
 
 
-def scopes_of(forms: Iterable[Node]) -> str:
-    """The table of the procedures in some forms: file → [[first line, column, last line, column, name] ...]."""
+def scopes_of(procedures: Iterable[Lambda]) -> str:
+    """The table of some procedures: file → [[first line, column, last line, column, name] ...]."""
     files: dict[str, list[tuple[int, int, int, int, str]]] = {}
-    for node in nodes(forms):
-        if type(node) is Lambda and node.place is not None:
+    for node in procedures:
+        if node.place is not None:
             place = written_at(node.place)
             position = place.source.position
             row = (*position(place.start), *position(place.end), node.name or ANONYMOUS)

@@ -53,8 +53,7 @@ class Shared:
         self.own = set(own)  # cells that the unit itself defines
         self.split = split
         self.source_text = source_text
-        layout = module.table.layout
-        self.tags = {name.removeprefix("TAG_"): str(n) for name, n in layout.items() if name.startswith("TAG_")}
+        self.tags = module.table.tags
         self.symbols: dict[Clause, str] = {}
         self.entries: dict[LambdaFunction, str] = {}
         self.statics: dict[LambdaFunction, str] = {}

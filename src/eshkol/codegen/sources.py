@@ -5,7 +5,7 @@ The first list has names of primitives that stand for other things where the pro
 around the procedure gives a meaning, local variables and macros among them: without them the source is not the
 procedure. Names that the procedure binds itself, or only quotes, are in neither.
 
-`note_names` looks at the forms of a unit before they are simplified: every variable of the program is still there.
+`note_names` looks at the procedures of a unit before they are simplified: every variable of the program is still there.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eshkol.lang import datum
-from eshkol.lang.core import Clause, Global, Lambda, Let, Letrec, Local, Node, SetGlobal, SetLocal, Variable
+from eshkol.lang.core import Clause, Global, Lambda, Let, Letrec, Local, SetGlobal, SetLocal, Variable
 from eshkol.lang.datum import List, Symbol
 from eshkol.lang.libraries import nodes
 from eshkol.lang.meanings import CellBinding, FormBinding, MacroBinding
@@ -34,10 +34,10 @@ class Written:
     outer: tuple[Symbol, ...]
 
 
-def note_names(forms: Iterable[Node]) -> None:
-    """Beside the source of every procedure, write down which names it has from outside."""
-    for node in nodes(forms):
-        if type(node) is Lambda and type(node.source) is List:
+def note_names(procedures: Iterable[Lambda]) -> None:
+    """Beside the source of each, write down which names it has from outside."""
+    for node in procedures:
+        if type(node.source) is List:
             node.source = Written(node.source, tuple(_outer_names(node, node.source)))
 
 

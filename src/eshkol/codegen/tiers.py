@@ -120,7 +120,7 @@ def compiled_whole(unit: Unit, cache: ProgramCache, at_once: bool) -> CompiledUn
     """A unit as native code, where all of it is compiled before it runs; else what its parts are made from."""
     wish = tier()
     scopes = simplify_unit(unit)
-    if wish != QUICK_TIER and (at_once or sum(1 for _ in nodes(unit.forms)) < LARGE):
+    if wish != QUICK_TIER and (at_once or len(nodes(unit.forms)) < LARGE):
         return compile_simplified(unit, scopes, FULL, False, cache)
     split = SplitUnit(unit, scopes)
     if wish != FULL_TIER and sys.executable:  # what optimizes is another process

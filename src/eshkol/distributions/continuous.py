@@ -46,7 +46,7 @@ class Normal(_Placed):
         return 0.5 + HALF_LOG_2PI + ek.log(self.scale)
 
     def cdf(self, value: Any) -> Any:
-        return 0.5 * (1 + ek.erf(self._standard(value) / math.sqrt(2)))
+        return ek.ndtr(self._standard(value))
 
     def icdf(self, value: Any) -> Any:
         """The number below which so much of the distribution lies."""

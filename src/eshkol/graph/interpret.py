@@ -15,9 +15,11 @@ from eshkol.ops.structural import PLACEHOLDER
 def evaluate(outputs: Sequence[Node], given: Mapping[Node, Any] | None = None) -> list[Any]:
     """The arrays of the outputs; `given` has those of placeholders."""
     found: dict[Node, Any] = dict(given or {})
-    for node in topological(outputs):
-        if node not in found:
-            found[node] = host_array(node) if node.data is not None else computed(node, [found[x] for x in node.inputs])
+    with np.errstate(all="ignore"):  # once for all of them: it takes as long as a small node does
+        for node in topological(outputs):
+            if node not in found:
+                known = node.data is not None
+                found[node] = host_array(node) if known else _computed(node, [found[x] for x in node.inputs], run)
     return [found[node] for node in outputs]
 
 
@@ -33,12 +35,16 @@ Run = Callable[[Any, Sequence[Any]], list[Any]]
 
 def computed(node: Node, arrays: Sequence[Any], inner: Run | None = None) -> Any:
     """What a node is for values of its inputs; `inner` computes the functions that control flow is made of."""
-    assert node.op is not PLACEHOLDER, "a placeholder has no value here"
     with np.errstate(all="ignore"):
-        if isinstance(node.op.lower, Nested):
-            result = node.op.lower.code(inner or run, node.attrs, *arrays)
-        else:
-            result = node.op.reference(node.attrs, *arrays)
+        return _computed(node, arrays, inner or run)
+
+
+def _computed(node: Node, arrays: Sequence[Any], inner: Run) -> Any:
+    assert node.op is not PLACEHOLDER, "a placeholder has no value here"
+    if isinstance(node.op.lower, Nested):
+        result = node.op.lower.code(inner, node.attrs, *arrays)
+    else:
+        result = node.op.reference(node.attrs, *arrays)
     if node.outs is None:
         return fitting(result, node.shape, node.dtype.numpy)
     return tuple(fitting(r, o.shape, o.dtype.numpy) for r, o in zip(result, node.outs, strict=True))

@@ -99,7 +99,7 @@ class Scope:
 
 
 NO_SCOPES: frozenset[Scope] = frozenset()
-
+LEAVES = (BUFFER, CONST, PLACEHOLDER)  # ops that compute nothing
 
 Current = front.at_work
 """What is at work in a thread: the line of the user's program (`site`), for the nodes it makes; and whether it made one
@@ -263,9 +263,10 @@ def settle(node: Node) -> None:
     """Make a leaf of a node that has data, unless a transformation at work needs to know how it was computed.
 
     This is the one change that a node may undergo. Without it every value would keep alive all that it was computed
-    from, back to the first step of a training loop.
+    from, back to the first step of a training loop. And positions along an axis would be found as data by whoever makes
+    the same again: what is compiled would depend on what was computed.
     """
-    if node.inputs and (not node.scopes or not any(s.open or s.kept for s in node.scopes)):
+    if node.op not in LEAVES and (not node.scopes or not any(s.open or s.kept for s in node.scopes)):
         front.forget(node)
         node.op, node.attrs = BUFFER, Leaf(front.leaf_number(), node.shape, node.dtype)
         node.inputs, node.scopes, node.depth = (), NO_SCOPES, 0

@@ -9,6 +9,7 @@ not give. Its imports are known before: so cycles are found without expanding an
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -16,7 +17,7 @@ from typing import Any
 
 from eshkol.errors import BadSyntax, LanguageError
 from eshkol.lang.contents import Reading
-from eshkol.lang.core import Call, Cell, Clause, Const, Global, Local, Node, SetGlobal, SyntaxConst, Unit
+from eshkol.lang.core import Call, Cell, Const, Global, Local, Node, SetGlobal, SyntaxConst, Unit
 from eshkol.lang.datum import symbol_text
 from eshkol.lang.declarations import Declaration
 from eshkol.lang.deep import run_deep
@@ -319,34 +320,37 @@ def find_exports(
 
 # ---- what code refers to ---------------------------------------------------------------------------------------------
 
-_PARTS: dict[type, tuple[str, ...]] = {}
+_Parts = tuple[tuple[str, bool], ...]  # names of what a node has, and whether that is a list of nodes
+_PARTS: dict[type, _Parts] = {}
 _LEAVES = frozenset({Const, Global, Local, SyntaxConst})  # which have none
+_KINDS = {"Node": False, "list[Node]": True, "list[Lambda]": True, "list[Clause]": True}
 
 
-def nodes(roots: Iterable[Node]) -> Iterator[Any]:
-    """Every node of some core forms, and the clauses of procedures; without recursion."""
-    todo: list[Any] = list(roots)
-    while todo:
-        node = todo.pop()
-        yield node
-        if type(node) is Call:  # by far the most frequent
-            todo.append(node.procedure)
-            todo += node.args
-            continue
-        if type(node) in _LEAVES:
-            continue
-        names = _PARTS.get(type(node))
-        if names is None:
-            kinds = (name.name for name in fields(node) if name.name not in ("place", "datum", "source", "doc", "name"))
-            names = _PARTS[type(node)] = tuple(kinds)
-        for name in names:
-            part = getattr(node, name)
-            if isinstance(part, Node):
-                todo.append(part)
-            elif isinstance(part, list):
-                todo += [item for item in part if isinstance(item, (Node, Clause))]
+def _parts(kind: Any) -> _Parts:
+    types = {field.name: str(field.type) for field in fields(kind)}
+    unknown = [name for name, text in types.items() if text not in _KINDS and re.search("Node|Lambda|Clause", text)]
+    assert not unknown, f"{kind.__name__} has parts that are not looked at: {unknown}"
+    found = _PARTS[kind] = tuple((name, _KINDS[text]) for name, text in types.items() if text in _KINDS)
+    return found
+
+
+def nodes(roots: Iterable[Node]) -> list[Any]:
+    """Every node of some core forms, and the clauses of procedures: what has parts, before those."""
+    found: list[Any] = list(roots)
+    for node in found:  # which grows
+        kind = type(node)
+        if kind is Call:  # by far the most frequent
+            found.append(node.procedure)
+            found += node.args
+        elif kind not in _LEAVES:
+            for name, several in _PARTS.get(kind) or _parts(kind):
+                if several:
+                    found += getattr(node, name)
+                else:
+                    found.append(getattr(node, name))
+    return found
 
 
 def cells_used(roots: Iterable[Node]) -> dict[Cell, None]:
     """The cells that some core forms refer to or change, in some order without repetition."""
-    return {node.cell: None for node in nodes(roots) if isinstance(node, (Global, SetGlobal))}
+    return {node.cell: None for node in nodes(roots) if type(node) is Global or type(node) is SetGlobal}

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from threading import get_ident
+from threading import Condition, get_ident
 from typing import Any
 
 from eshkol.errors import BackendError
 from eshkol.llvm import builtins, passes
 from eshkol.llvm.passes import KERNEL, Pipeline
-from eshkol.llvm.targets import Target, llvm
+from eshkol.llvm.targets import OPTIONS, SELECTING_QUICKLY, Target, llvm
 from eshkol.support.store import ProgramCache
 
 
 def compile_object(text: str, target: Target, pipeline: Pipeline = KERNEL) -> bytes:
     """Machine code of a module as an object file."""
     with _optimized(text, target, pipeline) as (module, machine):
-        code = bytes(machine.emit_object(module))
+        code = bytes(_emitted(machine.emit_object, module))
     if pipeline.builtins and builtins.lacks_division(text, code):
         return compile_object(f"{text}\n{builtins.DIVISION_FUNCTION}\n", target, pipeline)
     return code
@@ -59,7 +59,7 @@ def cached_assembly(
 def assembly(text: str, target: Target, pipeline: Pipeline = KERNEL) -> str:
     """Machine code of a module as assembler text, to be read."""
     with _optimized(text, target, pipeline) as (module, machine):
-        return str(machine.emit_assembly(module))
+        return str(_emitted(machine.emit_assembly, module))
 
 
 def optimized_ir(text: str, target: Target, pipeline: Pipeline = KERNEL) -> str:
@@ -73,14 +73,14 @@ def _optimized(text: str, target: Target, pipeline: Pipeline) -> Iterator[tuple[
     """A module and the machine that writes its code."""
     if pipeline.builtins:
         text = builtins.with_conversions(text, target)
-    machine = _machine(target, pipeline.instructions)
+    machine = _machine(target, pipeline)
     with llvm().create_context() as context:  # what the module interns goes with it
         with _in_short():
             module = llvm().parse_assembly(text, context)
         with module:  # which must go before its context, also where something is raised
             with _in_short():
                 module.verify()
-            module.triple, module.data_layout = target.triple, str(machine.target_data)
+            module.triple, module.data_layout = target.triple, _layout(machine)
             passes.run(pipeline, module, text, machine)
             yield module, machine
 
@@ -94,11 +94,55 @@ def _in_short() -> Iterator[None]:
         raise BackendError(f"native code could not be generated: {str(error).splitlines()[0]}") from error
 
 
-def _machine(target: Target, level: int) -> Any:
+def _machine(target: Target, pipeline: Pipeline) -> Any:
     """LLVM's machine, one for each thread: none of its parts expects to be in two at once."""
-    return _made(target, level, get_ident())
+    return _made(target, pipeline.instructions, pipeline.quickly and (target.is_arm or target.is_x86), get_ident())
 
 
 @cache
-def _made(target: Target, level: int, thread: int) -> Any:
-    return target.machine(level)
+def _layout(machine: Any) -> str:
+    """How data lies in memory, as LLVM says it."""
+    return str(machine.target_data)
+
+
+@cache
+def _made(target: Target, level: int, quickly: bool, thread: int) -> Any:
+    machine = target.machine(level)
+    if quickly:
+        _let_select_quickly(machine)
+    return machine
+
+
+# --- how instructions are selected ----------------------------------------------------------------
+#
+# LLVM has an option for it, of the whole process, at which it looks when a machine begins to emit a module. A machine
+# that was once told to select quickly goes on to do so, whatever the option says later; no other does.
+
+_emissions = Condition()
+_under_way = 0  # emissions: while there are any, the option stays as it is
+
+
+def _emitted(emit: Callable[[Any], Any], module: Any) -> Any:
+    """What LLVM emits."""
+    global _under_way
+    with _emissions:
+        _under_way += 1
+    try:
+        return emit(module)
+    finally:
+        with _emissions:
+            _under_way -= 1
+            _emissions.notify_all()
+
+
+def _let_select_quickly(machine: Any) -> None:
+    """Let a machine, and no other, choose instructions one by one: half the time for code as it is written."""
+    with _emissions, llvm().create_context() as context, llvm().parse_assembly("", context) as module:
+        _emissions.wait_for(lambda: not _under_way)
+        module.triple, module.data_layout = machine.triple, str(machine.target_data)
+        llvm().set_option("eshkol", SELECTING_QUICKLY)
+        try:
+            machine.emit_object(module)
+        finally:
+            for option in OPTIONS:
+                llvm().set_option("eshkol", option)

@@ -14,6 +14,7 @@ from eshkol.llvm.targets import llvm
 from eshkol.support import flags
 
 CALLED_BY_VECTORS = "vector-function-abi-variant"  # functions for which LLVM's vectorizer writes calls
+INLINED = "alwaysinline"  # functions that are put into their callers, whatever the level
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Pipeline:
     passes: int | tuple[str, ...]  # LLVM's level of -O, or single passes by llvmlite's names
     instructions: int  # LLVM's level for the generator of instructions
     builtins: bool = False  # whether functions that LLVM calls by itself come along
+    quickly: bool = False  # whether instructions are chosen one by one, which calls as Scheme makes them do not bear
 
     @property
     def is_plain(self) -> bool:
@@ -32,7 +34,7 @@ class Pipeline:
 
 
 KERNEL = Pipeline("kernel", passes=2, instructions=3, builtins=True)
-QUICK_KERNEL = Pipeline("quick kernel", passes=0, instructions=0, builtins=True)
+QUICK_KERNEL = Pipeline("quick kernel", passes=0, instructions=0, builtins=True, quickly=True)
 # What the passes gain at a prompt, where every variable may be changed, is not worth their time; a good choice of
 # registers is.
 UNIT = Pipeline("unit", passes=2, instructions=2)  # of Scheme: programs and libraries
@@ -57,6 +59,8 @@ def for_kernels() -> Pipeline:
 
 def run(pipeline: Pipeline, module: Any, text: str, machine: Any) -> None:
     """Optimize a module, whose text is at hand to see what it calls."""
+    if pipeline.is_plain and INLINED not in text:
+        return  # there is nothing that LLVM would do
     # llvmlite never frees passes; those that optimize nothing may be used again, by the thread that the machine is of
     passes, builder = (_kept if pipeline.is_plain else _made)(pipeline, machine)
     passes.run(module, builder)

@@ -13,8 +13,9 @@ from typing import Any
 from eshkol.llvm.identity import CPU_LIST
 
 # Options of LLVM as a whole. What selects instructions quickly loses track of the stack around calls whose callee takes
-# the arguments off it, as Scheme code makes them.
+# the arguments off it, as Scheme code makes them; kernels make none (see `objects.py`).
 OPTIONS = ("-global-isel=0", "-fast-isel=0")
+SELECTING_QUICKLY = "-fast-isel=1"
 _LINUX_NAMES = {"asimddp": "dotprod", "i8mm": "i8mm", "bf16": "bf16"}
 
 

@@ -32,7 +32,7 @@ from eshkol.ops.row import (
     sample,
 )
 from eshkol.ops.shapes import of_reals
-from eshkol.ops.special import erfc
+from eshkol.ops.special import ndtr
 from eshkol.support import formulas
 from eshkol.support.formulas import NUMPY
 
@@ -224,8 +224,8 @@ def _gelu(x: Any, approximate: str = "none") -> Any:
 
 
 @_activation(
-    'x·Φ(x), Φ the normal distribution; approximate="tanh" takes a common approximation of it.', _gelu, kinks=(),
-    options=({"approximate": "tanh"},), scheme=("gelu", "nn-gelu"), tolerance=4.0,
+    'x·Φ(x), Φ the normal distribution, rounded once; approximate="tanh" takes a common approximation.', _gelu,
+    kinks=(), options=({"approximate": "tanh"},), scheme=("gelu", "nn-gelu"), tolerance=4.0,
 )  # fmt: skip
 def gelu(x: Value, approximate: str = "none") -> Any:
     if approximate not in ("none", "tanh"):
@@ -233,7 +233,8 @@ def gelu(x: Value, approximate: str = "none") -> Any:
     x = floats(x)
     if approximate == "tanh":  # (1 + tanh(u))/2 = sigmoid(2u), which keeps its digits where it is small
         return x * sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))
-    return 0.5 * x * erfc(x * -math.sqrt(0.5))
+    working = wide(x)  # 16-bit floats are rounded once, at the end
+    return narrow(working * ndtr(working), x.dtype)
 
 
 @_activation(

@@ -26,15 +26,17 @@ _ROUNDED = 8.0  # of layers: 16-bit floats are rounded after each projection, th
 
 
 def _fitting(query: Any, key: Any, value: Any) -> None:
-    shown = f"query {list(query.shape)}, key {list(key.shape)} and value {list(value.shape)}"
+    def shown() -> str:  # only of what is refused: a length that is written out would be the only one that fits
+        return f"query {list(query.shape)}, key {list(key.shape)} and value {list(value.shape)}"
+
     if min(query.ndim, key.ndim, value.ndim) < 2:
-        raise ShapeError(f"{shown} do not all have two axes", hint="… × length × dim")
+        raise ShapeError(f"{shown()} do not all have two axes", hint="… × length × dim")
     if any(x.dtype.is_complex for x in (query, key, value)):
         raise DTypeError("attention is of real numbers, not of complex ones")
     if query.shape[-1] != key.shape[-1]:
-        raise ShapeError(f"{shown} do not fit: queries of {query.shape[-1]} and keys of {key.shape[-1]} elements")
+        raise ShapeError(f"{shown()} do not fit: queries of {query.shape[-1]} and keys of {key.shape[-1]} elements")
     if key.shape[-2] != value.shape[-2]:
-        raise ShapeError(f"{shown} do not fit: {key.shape[-2]} keys and {value.shape[-2]} values")
+        raise ShapeError(f"{shown()} do not fit: {key.shape[-2]} keys and {value.shape[-2]} values")
 
 
 def _sharing(query: Any, key: Any, value: Any) -> int:

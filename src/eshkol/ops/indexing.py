@@ -19,6 +19,7 @@ from eshkol.ops.axes import moveaxis
 from eshkol.ops.creation import full, iota
 from eshkol.ops.dtypes import DType
 from eshkol.ops.elementwise import add, bitwise_or, cast, equal, maximum, minimum, mul, where
+from eshkol.ops.masks import within
 from eshkol.ops.movement import expand, expanded, permute, reshape
 from eshkol.ops.row import (
     Aval,
@@ -61,7 +62,7 @@ def something(x: HasAval, axis: int, indices: HasAval) -> None:
 def wrapped(indices: Any, extent: int, wrap: bool = True) -> Any:
     """NumPy positions in range, as non-negative integers; an error if one is not."""
     places = np.asarray(indices)
-    if places.size and places.min() >= 0 and places.max() < extent:  # as most are; two passes without memory
+    if places.size and within(places, 0, extent):  # as most are
         return places.astype(np.int64)  # a copy: what was given may be changed later
     wrong = places >= extent
     if places.dtype.kind == "i":
@@ -87,8 +88,9 @@ def _refuse_outside(extent: Callable[..., int], wrap: Callable[[Any], bool] = la
             return indices
         if known.size:
             most = extent(a, *inputs)
-            few = known.reshape(-1).tolist() if known.size <= _FEW else (int(known.min()), int(known.max()))
-            if min(few) < (-most if wrap(a) else 0) or max(few) >= most:
+            least = -most if wrap(a) else 0
+            few = known.reshape(-1).tolist() if known.size <= _FEW else None
+            if not within(known, least, most) if few is None else min(few) < least or max(few) >= most:
                 wrapped(known, most, wrap(a))
         return None
 
@@ -301,7 +303,7 @@ LINE = 16  # elements of a row below which it is not split
 
 def _stretches(before: int, row: int) -> int:
     """Into how many stretches rows are cut, each of which a lane updates: such that all cores have work."""
-    wanted = 1 if before > 1 else max(row // WIDE, min(2, row // LINE))
+    wanted = 1 if before > 1 else max(row // WIDE, min(4, row // LINE))
     return next((n for n in range(min(wanted, 16), 1, -1) if row % n == 0), 1)
 
 

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from eshkol.errors import DTypeError, ShapeError
-from eshkol.ops import dtypes, shapes
+from eshkol.ops import dtypes, masks, shapes
 from eshkol.ops.axes import moveaxis, tile
 from eshkol.ops.creation import full, iota
 from eshkol.ops.elementwise import cast, equal, where
 from eshkol.ops.indexing import GROUP, at, position, positions, scatter, scatter_into, take, wrapped
+from eshkol.ops.masks import held
 from eshkol.ops.movement import expanded, reshape
 from eshkol.ops.row import Draw, Sample, Shape, Value, composite, sample
 from eshkol.ops.select import assigned, fitted, getitem
@@ -231,8 +232,8 @@ def masked_select(x: Value, mask: Value) -> Any:
     if not mask.dtype.is_bool:
         raise DTypeError(f"a mask is of bools, not {mask.dtype}", hint="compare it with something, e.g. m != 0")
     shape = shapes.broadcast(x.shape, mask.shape)
-    held = np.flatnonzero(np.broadcast_to(mask.concrete(), shape))
-    return take(reshape(expanded(x, shape), (shapes.count(shape),)), x.literal(held))
+    found = held(np.broadcast_to(mask.concrete(), shape))
+    return take(reshape(expanded(x, shape), (shapes.count(shape),)), x.literal(found))
 
 
 @composite(
@@ -244,7 +245,7 @@ def nonzero(x: Value) -> Any:
     """The positions of the elements that are not 0: one vector of int64 per axis. x must be known."""
     if x.ndim == 0:
         raise ShapeError("a scalar has no positions", hint="compare it with 0")
-    return tuple(x.literal(found.astype(np.int64)) for found in np.nonzero(x.concrete()))
+    return tuple(x.literal(found) for found in masks.nonzero(x.concrete()))
 
 
 @composite(
@@ -252,7 +253,8 @@ def nonzero(x: Value) -> Any:
 )
 def argwhere(x: Value) -> Any:
     """The positions of the elements that are not 0, one row of int64 each. x must be known."""
-    return x.literal(np.argwhere(x.concrete()).astype(np.int64))
+    known = x.concrete()
+    return x.literal(np.stack(masks.nonzero(known), 1) if known.ndim else np.argwhere(known).astype(np.int64))
 
 
 # --- classes --------------------------------------------------------------------------------------

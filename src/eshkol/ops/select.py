@@ -16,9 +16,10 @@ import numpy as np
 from eshkol.errors import DTypeError, IndexOutOfRange, ShapeError, TensorError
 from eshkol.ops import shapes
 from eshkol.ops.axes import permuted
-from eshkol.ops.dtypes import held
+from eshkol.ops.dtypes import held as held_in
 from eshkol.ops.elementwise import cast, where
 from eshkol.ops.indexing import GROUP, position, positions, scatter_into, take, wrapped
+from eshkol.ops.masks import held
 from eshkol.ops.movement import expanded, flip, reshaped
 from eshkol.ops.row import Draw, Sample, Shape, Value, composite, sample
 from eshkol.ops.shapes import broadcast
@@ -102,10 +103,25 @@ class _Plan:
 
     def array(self, given: Any) -> None:
         """Positions along the next axis."""
+        extent = self._extent()
+        self._choose(given if isinstance(given, Value) else wrapped(given, extent), (extent,))
+
+    def mask(self, given: Any) -> None:
+        """The positions where a mask of the next axes holds, which are one axis of the view."""
+        behind = self.shape[len(self.bounds) : len(self.bounds) + given.ndim]
+        if given.shape != behind:
+            raise IndexOutOfRange(
+                f"a mask of shape {list(given.shape)} stands for axes of shape {list(behind)}",
+                hint="a mask has the shape of the axes that it selects from",
+            )
+        self._choose(held(given), behind)
+
+    def _choose(self, positions: Any, extents: Shape) -> None:
+        """Positions among all the places of the next axes, in range if they are known."""
         self._joint()
-        self.chosen.append((len(self.view), given))
-        self.bounds.append(Bounds(0, self._extent()))
-        self.view.append(self.shape[len(self.bounds) - 1])
+        self.chosen.append((len(self.view), positions))
+        self.bounds += (Bounds(0, extent) for extent in extents)
+        self.view.append(shapes.count(extents))
 
     def new(self) -> None:
         """A new axis."""
@@ -196,8 +212,7 @@ class _Plan:
                 term = position(given, self.view[axis]) * stride
                 total = term if total is None else total + term
             else:
-                term = wrapped(given, self.view[axis])
-                term = term if stride == 1 else term * stride
+                term = given if stride == 1 else given * stride
                 known = term if known is None else known + term
             stride *= self.view[axis]
         if known is None:
@@ -279,19 +294,8 @@ def _plan(shape: Shape, index: Any) -> _Plan:
         elif item.ndim == 0:
             plan.truth(bool(item))
         else:
-            _mask(plan, item)
+            plan.mask(item)
     return plan
-
-
-def _mask(plan: _Plan, mask: Any) -> None:
-    behind = plan.shape[len(plan.bounds) : len(plan.bounds) + mask.ndim]
-    if mask.shape != behind:
-        raise IndexOutOfRange(
-            f"a mask of shape {list(mask.shape)} stands for axes of shape {list(behind)}",
-            hint="a mask has the shape of the axes that it selects from",
-        )
-    for found in mask.nonzero():
-        plan.array(found)
 
 
 def _remembered(shape: Shape, index: Any) -> _Plan:
@@ -361,7 +365,7 @@ def fitted(x: Value, value: Any) -> Any:
     """A value to be stored in x, in its dtype; one of a higher kind would be cut short and is refused."""
     if not isinstance(value, Value):
         if isinstance(value, bool | int | float | complex):
-            return number(x, held(value, x.dtype))
+            return number(x, held_in(value, x.dtype))
         array = np.asarray(value)
         if array.dtype == object:
             raise TensorError(f"a {type(value).__name__} is not a tensor", hint="make one with ek.tensor(...)")

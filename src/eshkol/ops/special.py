@@ -1,8 +1,8 @@
-"""Special functions: the gamma function's logarithm and its derivatives, erfc, the inverse of erf, normal quantiles.
+"""Special functions: the gamma function and its derivatives, erfc, the inverse of erf, the normal distribution.
 
 Their code is scalar instructions, so that they run on every backend: rational approximations (fitted at Chebyshev
-nodes to about 1e-16, which is what remains in float64; float32 evaluates the same ones, but for erfc) where the
-function is smooth, asymptotic series for large arguments, reflection for negative ones.
+nodes to about 1e-16, which is what remains in float64; float32 evaluates the same ones, but for erfc and the normal
+distribution) where the function is smooth, asymptotic series for large arguments, reflection for negative ones.
 """
 
 from __future__ import annotations
@@ -289,6 +289,91 @@ erfc = _special(
     "1 - erf(x), accurate for large x.", Draw((2, 3)), Draw((3,), 2.0, 2.5), Draw(()),
 )  # fmt: skip
 
+
+# --- the normal distribution ----------------------------------------------------------------------
+
+
+class _Bell(NamedTuple):
+    """How e^(-s²/2) and Φ(-s) are computed in a dtype.
+
+    e^(-R/2) = 1 + R·P(R) for |R| ≤ ln 2, within 2^-28.2 and 2^-57.8; Φ(-s)·e^(s²/2) = A(s)/B(s) for s from 0 to `far`,
+    within 2^-27.3 and 2^-59.9. Powers of two come with `lift` added to their exponents, so that only the last product
+    rounds where results are subnormal.
+    """
+
+    far: float  # where both are 0
+    mantissa: int
+    lift: int
+    integer: dtypes.DType
+    ln2: tuple[float, float]  # twice, in two parts: the first times any exponent is exact
+    decay: tuple[float, ...]
+    above: tuple[float, ...]
+    below: tuple[float, ...]
+
+
+_BELLS = {
+    dtypes.float32: _Bell(
+        14.5, 23, 32, dtypes.int32, (1.38629150390625, 2.857213530660374e-06),
+        (-0.5, 0.12499998333241015, -0.020833148666855948, 0.002604275504933104,
+         -0.0002615288208531815, 2.1584639224891855e-05),
+        (0.5, 0.438497898504615, 0.18338560184607628, 0.04068397844302834, 0.004123850229091856),
+        (1.0, 1.6748807832891568, 1.2031278789527492, 0.4698678670097631, 0.1019859886367173, 0.010336841539797797),
+    ),
+    dtypes.float64: _Bell(
+        38.7, 52, 64, dtypes.int64, (1.386294361119326, 5.6470581126063154e-13),
+        (-0.5, 0.12500000000000028, -0.020833333333333006, 0.0026041666666579365, -0.00026041666667181977,
+         2.1701388975912218e-05, -1.5500991797447045e-06, 9.688082815019411e-08, -5.382341692289149e-09,
+         2.698307668961923e-10, -1.2206917497971348e-11),
+        (0.5, 0.827944708597969, 0.6796411794024125, 0.3573704389260499, 0.1320590611736265, 0.035672290774980489,
+         0.0071239892926804576, 0.001039911898581806, 0.00010659659432034807, 6.977807290145324e-06,
+         2.242528148606579e-07),
+        (1.0, 2.4537739779988035, 2.8171107315498923, 2.001544567896159, 0.9801737226363077, 0.3483513875311084,
+         0.0919888639997209, 0.018123266780580652, 0.002624163337363005, 0.00026776015574598526, 1.749076904843443e-05,
+         5.621184463951878e-07),
+    ),
+}  # fmt: skip
+
+
+def _lifted_bell(e: Any, x: Any) -> tuple[Any, Any]:
+    """|x| as far as it matters, and e^(-x²/2)·2^lift."""
+    bell = _BELLS[x.dtype]
+    magic = 1.5 * 2.0**bell.mantissa + bell.lift
+    size = e.op("ABS", x)
+    size = e.select(e.compare("GT", size, bell.far), bell.far, size)  # NaN stays
+    square = size * size
+    lost = e.op("FMS", size, size, square)  # what rounding the square lost: matters, as it is exponentiated
+    rounded = e.op("FMA", square, -0.5 / math.log(2), magic)  # ends in the bits of the exponent, `lift` added
+    exponent = rounded - magic
+    rest = e.op("FMA", exponent, bell.ln2[0], square) + e.op("FMA", exponent, bell.ln2[1], lost)
+    grown = e.op("FMA", polynomial(e, bell.decay, rest), rest, 1.0)
+    power = e.op("SHL", e.bits(rounded, bell.integer), bell.mantissa)
+    return size, e.bits(e.op("ADD", e.bits(grown, bell.integer), power), x.dtype)
+
+
+def _ndtr(e: Any, x: Any) -> Any:
+    bell = _BELLS[x.dtype]
+    size, lifted = _lifted_bell(e, x)
+    ratio = _ratio(e, [c * 2.0**-bell.lift for c in bell.above], bell.below, size)
+    return e.select(e.compare("LT", x, 0.0), lifted * ratio, e.op("FMA", e.op("NEG", lifted), ratio, 1.0))
+
+
+def _normal_density(e: Any, x: Any) -> Any:
+    _, lifted = _lifted_bell(e, x)
+    found = lifted * (2.0 ** -_BELLS[x.dtype].lift / math.sqrt(2 * math.pi))
+    return e.select(e.compare("NE", x, x), x, found)  # of NaN any bits may have come
+
+
+normal_density = _special(
+    "normal_density", _normal_density, lambda a, x: np.exp(-0.5 * x.astype(np.float64) ** 2) / math.sqrt(2 * math.pi),
+    lambda r, x: -x * r, "The density of the normal distribution, e^(-x²/2)/√(2π).", Draw((2, 3)), Draw((3,), -9, 9),
+    Draw(()),
+)  # fmt: skip
+ndtr = _special(
+    "ndtr", _ndtr, _scipy("ndtr"), lambda r, x: normal_density(x),
+    "Φ(x): how much of the normal distribution lies below x, accurate also where it is small.", Draw((2, 3)),
+    Draw((3,), -9, 9), Draw(()),
+)  # fmt: skip
+
 # Wichura's algorithm AS 241 for the quantiles of the normal distribution: its centre, its flanks and its tails.
 _CENTRE = (
     (3.3871328727963666080, 133.14166789178437745, 1971.5909503065514427, 13731.693765509461125, 45921.953931549871457,
@@ -309,15 +394,38 @@ _TAIL = (
      1.8463183175100546818e-5, 1.4215117583164458887e-7, 2.04426310338993978564e-15),
 )  # fmt: skip
 
+# The same in float32, within 2^-28 and 2^-26.4 (fitted with Remez' exchange): one set for both flanks and tails.
+_CENTRE_F32 = (
+    (3.3871328603035785, 60.69473678835797, 273.6701103514454, 253.27118741280187),
+    (1.0, 20.92445968506311, 121.62347041098098, 186.93285549330178, 31.199908393375297),
+)
+_SIDE_F32 = (
+    (1.4234371266351315, 3.117252593831521, 1.9700317665690178, 0.44579446058011, 0.029295387869463327),
+    (1.0, 0.9902122490578361, 0.28245439756382676, 0.020710579300900266),
+)
+
 
 def _quantile(e: Any, half: Any, beyond: Any) -> Any:
     """Below which number 1/2 + half of the normal distribution lies; beyond it, on the nearer side, lies `beyond`."""
+    if half.dtype is dtypes.float32:
+        return _quantile_f32(e, half, beyond)
     centre = half * _ratio(e, *_CENTRE, 0.180625 - half * half)
     depth = e.op("SQRT", e.op("NEG", e.op("LOG", beyond)))
     side = e.select(e.compare("LE", depth, 5.0), _ratio(e, *_FLANK, depth - 1.6), _ratio(e, *_TAIL, depth - 5.0))
     side = e.select(e.compare("EQ", beyond, 0.0), math.inf, side)
     side = e.select(e.compare("LT", half, 0.0), e.op("NEG", side), side)
     return e.select(e.compare("LE", e.op("ABS", half), 0.425), centre, side)
+
+
+def _quantile_f32(e: Any, half: Any, beyond: Any) -> Any:
+    """The same with one quotient, whose parts are chosen before."""
+    square = 0.180625 - half * half
+    depth = e.op("SQRT", e.op("NEG", e.op("LOG", beyond))) - 1.6
+    central = e.compare("LE", e.op("ABS", half), 0.425)
+    side = e.signed(polynomial(e, _SIDE_F32[0], depth), half)
+    above = e.select(central, half * polynomial(e, _CENTRE_F32[0], square), side)
+    below = e.select(central, polynomial(e, _CENTRE_F32[1], square), polynomial(e, _SIDE_F32[1], depth))
+    return e.op("DIV", above, e.select(e.compare("EQ", beyond, 0.0), 1.0, below))  # what is above is infinite there
 
 
 def _erfinv(e: Any, x: Any) -> Any:

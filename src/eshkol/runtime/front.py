@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from eshkol.errors import EshkolError
 from eshkol.runtime.library import PATH, native
+from eshkol.support.defaults import Changes
 
 
 def _opened() -> dict[str, Any]:
@@ -53,6 +54,13 @@ if TYPE_CHECKING:
         _window: Any
         _pair: Any
 
+    class CallBase:
+        """What C has of a compiled function: its call, and what the last one was."""
+
+        _again: Any
+
+        def __call__(self, *args: Any, **given: Any) -> Any: ...
+
     class StoredBase:
         """What C has of the memory of a value."""
 
@@ -82,7 +90,7 @@ if TYPE_CHECKING:
     at_work = AtWork()
 else:
     NodeBase, TensorBase, at_work = _DOOR["NodeBase"], _DOOR["TensorBase"], _DOOR["at_work"]
-    StoredBase, ResidentBase = _DOOR["StoredBase"], _DOOR["ResidentBase"]
+    StoredBase, ResidentBase, CallBase = _DOOR["StoredBase"], _DOOR["ResidentBase"], _DOOR["CallBase"]
 
 LONGEST: int = _DOOR["LONGEST"]  # operations one after another that wait to be computed
 COUNTED: int = _DOOR["COUNTED"]  # bytes from which on memory is counted: to count takes longer than to have less
@@ -102,8 +110,11 @@ structure: Callable[[list[Any], bool], Any] = _DOOR["structure"]
 gradient_structure: Callable[[list[Any], Any, list[Any]], Any] = _DOOR["gradient_structure"]
 computed: Callable[[list[Any], Any, Any], bool] = _DOOR["computed"]
 plan: Callable[..., Any] = _DOOR["plan"]
+arrays_by: Callable[[int], None] = _DOOR["arrays_by"]
 device_plan: Callable[..., Any] = _DOOR["device_plan"]
 call_again: Callable[..., Any] = _DOOR["call_again"]
+read_place: Callable[[tuple[Any, ...]], Any] = _DOOR["read_place"]
+unchanged: Callable[[list[Any], list[Any], list[Any]], bool] = _DOOR["unchanged"]
 blocks: Callable[..., Any] = _DOOR["blocks"]
 marks_of: Callable[[Any, Any], list[Any]] = _DOOR["marks_of"]
 array: Callable[[Any], Any] = _DOOR["array"]
@@ -124,3 +135,4 @@ for _name, _given in {
     "is_finalizing": sys.is_finalizing, "simple_tuples": sys.version_info < (3, 14),  # later ones keep their hash
 }.items():  # fmt: skip
     give(_name, _given)
+Changes.tell = staticmethod(_DOOR["floats_changed"])

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 from eshkol.errors import EshkolError
 from eshkol.runtime.library import native
 from eshkol.runtime.scheme_table import layout, row_places
-from eshkol.support.defaults import BARE, Here, is_scheme
+from eshkol.support.defaults import BARE, PYTHON, computes_for, is_scheme
 from eshkol.support.interrupts import ends, runs_on
 
 T = TypeVar("T")
@@ -293,28 +293,32 @@ class Machine:
         self.prepare()
         array = (Value * max(1, len(args)))(*args)
         result = Value()
-        before, defaults = self._inside.value, Here.defaults
+        before, outside = self._inside.value, not is_scheme()
         self._inside.value = self._scheme_code
-        if not is_scheme():
-            Here.defaults = BARE
+        if outside:
+            computes_for(BARE)
         try:
             how = self.library.esk_enter(self.context, procedure, array, len(args), ctypes.byref(result))
         finally:
-            self._inside.value, Here.defaults = before, defaults
+            self._inside.value = before
+            if outside:
+                computes_for(PYTHON)
         return self._outcome(how, result)
 
     def enter_form(self, procedure: Value) -> Value:
         """Call the procedure of a form at a prompt: the forms after it may enter the continuations captured in it."""
         self.prepare()
         result = Value()
-        before, defaults = self._inside.value, Here.defaults
+        before, outside = self._inside.value, not is_scheme()
         self._inside.value = self._scheme_code
-        if not is_scheme():
-            Here.defaults = BARE
+        if outside:
+            computes_for(BARE)
         try:
             how = self.library.esk_enter_form(self.context, procedure, ctypes.byref(result))
         finally:
-            self._inside.value, Here.defaults = before, defaults
+            self._inside.value = before
+            if outside:
+                computes_for(PYTHON)
         return self._outcome(how, result)
 
     def _outcome(self, how: int, result: Value) -> Value:

@@ -36,7 +36,7 @@ from eshkol.runtime.worker import Waiting, Worker
 from eshkol.session import plans
 from eshkol.session.plans import code_key
 from eshkol.support import flags
-from eshkol.support.defaults import Here, of_scheme
+from eshkol.support.defaults import computes_for, of_scheme
 from eshkol.support.store import ProgramCache
 from eshkol.support.warning import show_at_scheme
 
@@ -470,7 +470,7 @@ class SessionThread:
     def open(self) -> Session:
         """The session; to be called on its thread."""
         mark_deep()
-        Here.defaults = self._defaults
+        computes_for(self._defaults)
         if self.session is None:
             self.session = Session(self._heap_limit)
             self._defaults.line = self.session.line

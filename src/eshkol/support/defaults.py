@@ -41,6 +41,24 @@ Here = _Here()
 """Of this thread."""
 
 
+class Changes:
+    """Who is to be told that floats without a dtype may be kept in another from now on, in some thread."""
+
+    tell: Callable[[], None] = staticmethod(lambda: None)  # set by what remembers it
+
+
+def computes_for(defaults: Defaults) -> None:
+    """Let this thread compute for a language, or a session of it."""
+    Here.defaults = defaults
+    Changes.tell()
+
+
+def unasked() -> None:
+    """Forget that anybody wanted to know."""
+    Here.asked = False
+    Changes.tell()  # who remembers it has to ask again
+
+
 def is_scheme() -> bool:
     """Whether this thread computes for Scheme."""
     return Here.defaults is not PYTHON
@@ -63,11 +81,13 @@ def set_floats(name: str) -> None:
         Here.floats = name
     else:
         Here.defaults.floats = name
+    Changes.tell()
 
 
 def exchange_floats(name: str | None) -> str | None:
     """Let it be another on this thread, None for that of the language; what was there before."""
     before, Here.floats = Here.floats, name
+    Changes.tell()
     return before
 
 

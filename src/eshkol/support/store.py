@@ -449,8 +449,9 @@ class _Disk:
 
     def _write_atomically(self, path: str, payload: bytes) -> None:
         folder = os.path.dirname(path)
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds code that will be run
-        Path(folder).mkdir(mode=0o700, exist_ok=True)
+        if not os.path.isdir(folder):
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds code that will be run
+            Path(folder).mkdir(mode=0o700, exist_ok=True)
         temporary = f"{path.removesuffix('.eskc')}.{os.getpid()}.{os.urandom(8).hex()}.tmp"
         try:
             with open(temporary, "xb") as file:

@@ -11,7 +11,9 @@ from typing import Any
 from eshkol.errors import EshkolError
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes as _dtypes
+from eshkol.ops.masks import Ways
 from eshkol.schedule.check.switch import CHECKS, check
+from eshkol.schedule.run import places
 from eshkol.schedule.run.execute import check_nan, compute, set_check_nan
 from eshkol.schedule.run.resident import transfers
 from eshkol.tensors import at as _at  # noqa: F401  (puts `at` on Tensor)
@@ -51,6 +53,7 @@ from eshkol.tensors.value import Tensor
 from eshkol.tensors.ways import ShapeDtypeStruct, associative_scan, eval_shape, switch
 
 Node.evaluator = staticmethod(lambda node: compute([node]))
+Ways.held, Ways.within = staticmethod(places.held), staticmethod(places.within)
 CHECKS.reference = staticmethod(lambda: devices.open_backend("reference"))
 
 _OWN = (

@@ -1,19 +1,19 @@
 """A call of a compiled function that is like the one before: only what may have changed is looked at.
 
-Comes in: what `jit` ran last, where all arguments were tensors with values on one machine. Goes out: the result of
-another such call, or `OTHER`, and then `jit` looks at everything. A small function spends most of its time on the way
-to the machine, and nearly all calls are like the one before: where the plan is one in C, so is all of such a call
-(`runtime/native/front/calls.c`).
+Comes in: what `jit` ran last, where all arguments were tensors with values on one machine. Goes out: what carries out
+another such call, or says that it is none, and then `jit` looks at everything. A small function spends most of its time
+on the way to the machine, and nearly all calls are like the one before: where the plan is one in C, so is all of such a
+call, from the moment that Python makes it (`runtime/native/front/calls.c`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from eshkol.graph.node import Node, buffers
+from eshkol.graph.node import HOST, Node, buffers
 from eshkol.ops.dtypes import DType
 from eshkol.runtime import front
 from eshkol.schedule.cache import COMPILER
@@ -31,26 +31,34 @@ OTHER: Final = NotImplemented  # than the call before
 
 def suits(args: Sequence[Any], inputs: Sequence[Node]) -> bool:
     """Whether a call can be told from others by what is looked at here."""
-    if not inputs or len(args) != len(inputs) or inputs[0].device is None:
+    if not inputs or len(args) != len(inputs):
         return False
-    device = inputs[0].device
-    return all(type(x) is Tensor for x in args) and all(x.device == device and not x.scopes for x in inputs)
+    return all(type(x) is Tensor for x in args) and not any(x.scopes for x in inputs)
 
 
 def calling_again(
-    compiled: Compiled | Sized, inputs: Sequence[Node], machine: Machine, tree: pytree.Tree, dtypes: Sequence[DType]
-) -> Callable[[tuple[Any, ...]], Any]:
-    """What carries out calls like the one that was given these inputs, in this order, and nothing else."""
+    compiled: Compiled | Sized, inputs: Sequence[Node], device: str, tree: pytree.Tree, dtypes: Sequence[DType],
+    watched: tuple[Sequence[Any], Sequence[Any], Sequence[Any]], needs: Sequence[Node],
+) -> Any:  # fmt: skip
+    """What carries out calls like the one that was given these inputs, in this order, and nothing else; on a device.
+
+    `watched` says by which places it is told whether what the function captures is as it was (`captures.py`); `needs`
+    are the values that its plan takes of that.
+    """
+    machine = execute.Machines.named(device)
     plan = compiled.ready(machine)
+    placed = all(x.device == device for x in (*inputs, *needs))
+    if not placed and (device != HOST or any(x.device not in (device, None) for x in (*inputs, *needs))):
+        return None  # values that belong to no machine are taken as they are on the host alone
     quick, numbers = (plan.plan, plan.numbers) if isinstance(plan, Instance) else (getattr(plan, "quick", None), [])
     if quick is None or not dtypes:
-        return Again(plan, inputs, machine, tree, dtypes).call
-    wanted = tuple((x.shape, x.dtype) for x in inputs)
+        return None if needs or watched[0] or not placed else Again(plan, inputs, machine, tree, dtypes)
+    wanted = [w for x in inputs for w in (x.shape, x.dtype)]
     build = None if tree is pytree.LEAF else tree.build
-    call: Callable[[tuple[Any, ...]], Any] = front.call_again(
-        wanted, inputs[0].device, machine, machine.description, quick, list(dtypes), floats(), build, tuple(numbers)
-    ).call
-    return call
+    return front.call_again(
+        wanted, device, machine, execute.varying_description(machine), quick, list(dtypes), floats(), build,
+        tuple(numbers), *map(list, watched), tuple(needs),
+    )  # fmt: skip
 
 
 class Again:

@@ -14,15 +14,16 @@ from __future__ import annotations
 import dis
 import hashlib
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from inspect import getattr_static
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from eshkol.graph.node import PACKAGE, Node
+from eshkol.runtime import front
 from eshkol.tensors.arrays import is_fixed
 from eshkol.tensors.value import Tensor
 
@@ -32,26 +33,35 @@ _DEEPEST = 8  # functions that call functions
 _FIXED = (ModuleType, BuiltinFunctionType, type, np.ufunc, np.dtype)
 _DATA = (Tensor, np.ndarray, np.generic, str, int, float, complex, list, tuple, dict, set)
 _MISSING = object()
+STANDS = 2  # as many words has a place whose value cannot become another: which is the value itself
 
-Getter = Callable[[], Any]
+Place: TypeAlias = tuple[Any, ...]
+"""Where a value stands: whether it is found by a key first, in what, and by which key and attributes; C reads it."""
+
+
+class Held(NamedTuple):
+    """What the places held when they were looked at."""
+
+    state: tuple[Any, ...]  # as a key
+    nodes: list[Node]  # of the tensors among it
+    values: list[Any]
+    tensors: list[tuple[Tensor, Node]]  # those that are a place's value themselves, and their nodes then
+    lasting: bool  # whether it holds for as long as these are the same objects
 
 
 class Captures:
     """The places that a function reads from, and what they hold."""
 
     def __init__(self, function: Any, without: Collection[str] = ()) -> None:
-        self._getters: list[Getter] = []
+        self._where: list[Place] = []
         self._names: list[str] = []
         self._without = without
         self._arguments: list[tuple[int | None, str, tuple[str, ...]]] = []  # attributes that are read of parameters
         self._seen: set[Any] = set()
         self._places: set[Any] = set()
         self._scan(function, 0)
-        self.any = bool(self._getters)
-        self._last: list[Any] = []
-        self._tensors: list[tuple[Tensor, Node]] = []  # among what was held last, with their nodes then
-        self._held: tuple[tuple[Any, ...], list[Node]] = ((), [])
-        self._lasting = False
+        self.any = bool(self._where)
+        self.held = Held((), [], [], [], False)
 
     @property
     def names(self) -> list[str]:
@@ -59,24 +69,22 @@ class Captures:
 
     def now(self) -> tuple[tuple[Any, ...], list[Node]]:
         """What the places hold, as a key, and the nodes of tensors among it."""
-        if self._lasting:  # each call of what is compiled asks: nothing has changed, mostly
-            last = self._last
-            for k, get in enumerate(self._getters):
-                if get() is not last[k]:
-                    break
-            else:
-                for tensor, node in self._tensors:
-                    if tensor._node is not node:
-                        break
-                else:
-                    return self._held
-        values = [get() for get in self._getters]
-        nodes: list[Node] = []
-        state = tuple([_frozen(value, nodes) for value in values])
-        self._last, self._held = values, (state, nodes)
-        self._tensors = [(x, x._node) for x in values if isinstance(x, Tensor)]
-        self._lasting = all(isinstance(x, Tensor) or _lasts(x) for x in values)
-        return self._held
+        held = self.held
+        if not (held.lasting and front.unchanged(self._where, held.values, held.tensors)):  # which it is, mostly
+            values = [*map(front.read_place, self._where)]
+            nodes: list[Node] = []
+            state = tuple([_frozen(value, nodes) for value in values])
+            tensors = [(x, x._node) for x in values if isinstance(x, Tensor)]
+            lasting = all(isinstance(x, Tensor) or _lasts(x) for x in values)
+            held = self.held = Held(state, nodes, values, tensors, lasting)
+        return held.state, held.nodes
+
+    def watched(self, held: Held) -> tuple[list[Place], list[Any], list[tuple[Tensor, Node]]] | None:
+        """What tells whether all is as it was: places, their values, tensors with their nodes. None: more is asked."""
+        if self.any and not held.lasting:
+            return None
+        moving = [k for k, place in enumerate(self._where) if len(place) > STANDS]
+        return [self._where[k] for k in moving], [held.values[k] for k in moving], held.tensors
 
     def of_arguments(self, args: Sequence[Any], given: Mapping[str, Any]) -> tuple[Any, ...]:
         """What is read of arguments that are objects of the user's, as a key: they are told apart by which they are."""
@@ -92,8 +100,8 @@ class Captures:
 
     def changed(self) -> list[str]:
         """The names of what was changed since it was looked at: a function that counts its calls does so itself."""
-        state = [_frozen(get(), []) for get in self._getters]
-        return [name for name, now, then in zip(self._names, state, self._held[0], strict=True) if now != then]
+        state = [_frozen(front.read_place(place), []) for place in self._where]
+        return [name for name, now, then in zip(self._names, state, self.held.state, strict=True) if now != then]
 
     # --- the places -------------------------------------------------------------------------------
 
@@ -103,9 +111,9 @@ class Captures:
         for _ in range(_DEEPEST):
             if isinstance(given, partial):
                 for k, value in enumerate(given.args):
-                    self._follow(partial(_itself, value), f"argument {k} of {given!r}", id(given), (), deep + 1)
+                    self._follow((False, value), f"argument {k} of {given!r}", id(given), (), deep + 1)
                 for key in given.keywords:
-                    self._follow(partial(given.keywords.get, key), f"{key} of {given!r}", id(given), (), deep + 1)
+                    self._follow((True, given.keywords, key), f"{key} of {given!r}", id(given), (), deep + 1)
                 given = given.func
             elif isinstance(given, MethodType):
                 given, this = given.__func__, given.__self__
@@ -121,27 +129,28 @@ class Captures:
             return
         self._seen.add(mark)
         if any(isinstance(x, list | dict | set | np.ndarray) for x in given.__defaults__ or ()):
-            self._watch(partial(getattr, given, "__defaults__", None), f"the defaults of {given.__qualname__}", given)
+            self._watch((False, given, "__defaults__"), f"the defaults of {given.__qualname__}", given)
         if any(isinstance(x, list | dict | set | np.ndarray) for x in (given.__kwdefaults__ or {}).values()):
-            self._watch(partial(getattr, given, "__kwdefaults__", None), f"the defaults of {given.__qualname__}", given)
+            self._watch((False, given, "__kwdefaults__"), f"the defaults of {given.__qualname__}", given)
         code = given.__code__
         cells = dict(zip(code.co_freevars, given.__closure__ or (), strict=True))
         first = code.co_varnames[0] if code.co_argcount else None
         parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         for kind, name, path in _paths(code):
             if kind == "FAST" and name == first and this is not _MISSING:
-                self._follow(partial(_itself, this), f"{name} of {given.__qualname__}", id(this), path, deep)
+                self._follow((False, this), f"{name} of {given.__qualname__}", id(this), path, deep)
             elif kind == "FAST" and name in parameters and path and deep == 0:
-                place = code.co_varnames.index(name) - (this is not _MISSING)
-                self._arguments.append((place if place < code.co_argcount else None, name, path))
+                number = code.co_varnames.index(name) - (this is not _MISSING)
+                self._arguments.append((number if number < code.co_argcount else None, name, path))
             elif kind == "DEREF" and name in cells:
-                self._follow(_reading(cells[name]), f"{name} of {given.__qualname__}", id(cells[name]), path, deep)
+                place = (False, cells[name], "cell_contents")
+                self._follow(place, f"{name} of {given.__qualname__}", id(cells[name]), path, deep)
             elif kind == "GLOBAL" and name in given.__globals__:
-                self._follow(partial(given.__globals__.get, name), name, id(given.__globals__), path, deep)
+                self._follow((True, given.__globals__, name), name, id(given.__globals__), path, deep)
 
-    def _follow(self, get: Getter, name: str, place: Any, path: tuple[str, ...], deep: int) -> None:
+    def _follow(self, place: Place, name: str, owner: int, path: tuple[str, ...], deep: int) -> None:
         """Add what stands at the end of a path of attributes, as far as it can be known to be no more than data."""
-        value = get()
+        value = front.read_place(place)
         for k, attribute in enumerate(path):
             if isinstance(value, _DATA):
                 break
@@ -154,8 +163,8 @@ class Captures:
                 return
             if static is _MISSING:  # it is found in a way of its own: the object is what is looked at
                 break
-            get, name = partial(_attribute, get, attribute), f"{name}.{attribute}"
-            value = get()
+            place, name = (*place, attribute), f"{name}.{attribute}"
+            value = front.read_place(place)
             if k == len(path) - 1:
                 break
         if isinstance(value, _FIXED) or (isinstance(value, FunctionType | MethodType) and not _of_user(value)):
@@ -163,21 +172,26 @@ class Captures:
         if isinstance(value, MethodType):
             self._scan(value, deep + 1)
             return
-        self._watch(get, name, place)
+        self._watch(place, name, owner)
         if callable(value) and not isinstance(value, Tensor):
             self._scan(value, deep + 1)
 
-    def _watch(self, get: Getter, name: str, place: Any) -> None:
+    def _watch(self, place: Place, name: str, owner: Any) -> None:
         if name in self._without:
             return
-        if (place, name) not in self._places:
-            self._places.add((place, name))
+        if (owner, name) not in self._places:
+            self._places.add((owner, name))
             self._names.append(name)
-            self._getters.append(get)
+            self._where.append(place)
 
 
-def _paths(code: CodeType) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+@lru_cache(1024)  # functions that are made again and again have the same code
+def _paths(code: CodeType) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
     """The names that code, and code within it, loads, each with the attributes that are read of it right away."""
+    return tuple(_loaded(code))
+
+
+def _loaded(code: CodeType) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     kind, name, path = "", "", []
     for instruction in dis.get_instructions(code):
         operation, value = instruction.opname, instruction.argval
@@ -204,29 +218,6 @@ def _of_user(function: Any) -> bool:
     if code is None or code.co_filename.startswith(PACKAGE):
         return False
     return str(getattr(function, "__module__", "")).partition(".")[0] not in _LIBRARIES
-
-
-def _itself(value: Any) -> Any:
-    return value
-
-
-def _attribute(get: Getter, name: str) -> Any:
-    return getattr(get(), name, None)
-
-
-def _reading(cell: Any) -> Getter:
-    try:
-        _ = cell.cell_contents
-    except ValueError:
-        return partial(_content, cell)
-    return partial(getattr, cell, "cell_contents")  # without a call of Python's
-
-
-def _content(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not assigned yet
-        return None
 
 
 # --- what they hold -------------------------------------------------------------------------------

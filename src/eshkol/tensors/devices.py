@@ -69,6 +69,9 @@ def current_name() -> str:
     return _default.get() or _first()
 
 
+front.give("device_now", current_name)
+
+
 def names() -> list[str]:
     """The devices that there are."""
     return available_backends()

@@ -34,6 +34,7 @@ from eshkol.graph.node import Node, buffer, buffers, here, substitute, topologic
 from eshkol.ops.dtypes import DType, default_float, float64
 from eshkol.ops.row import Aval
 from eshkol.ops.structural import BUFFER, CONST, PLACEHOLDER
+from eshkol.runtime import front
 from eshkol.schedule.cache import COMPILER
 from eshkol.schedule.check.switch import CHECKS
 from eshkol.schedule.pipeline import Compiled
@@ -45,7 +46,7 @@ from eshkol.support import flags
 from eshkol.support.collector import without_collector
 from eshkol.support.extents import LEAST
 from eshkol.tensors import devices, pytree
-from eshkol.tensors.again import OTHER, calling_again, suits
+from eshkol.tensors.again import OTHER, Again, calling_again, suits
 from eshkol.tensors.captures import Captures, exactly
 from eshkol.tensors.changes import changed_while_tracing
 from eshkol.tensors.dynamic import Families, Sized, Template
@@ -80,7 +81,7 @@ class Traced:
         return [r.dtype for r in self.function.results]
 
 
-class jit:
+class jit(front.CallBase):
     """The function, traced once and then run without Python; a decorator or a function.
 
     `donate` names positional arguments, by their places, whose memory the results may take (`donate_argnums` is the
@@ -120,7 +121,7 @@ class jit:
         self._traces: OrderedDict[Any, Traced] = OrderedDict()
         self._last: Any = None
         self._recent: tuple[Any, Traced | None] = (None, None)  # the key and the trace of the last call
-        self._again: Callable[[tuple[Any, ...]], Any] | None = None  # the last call, if one like it is quickly told
+        self._again: Any = None  # the last call, if one like it is quickly told: in C, or what is asked here
         self._captures: Captures | None = None
         if dynamic is not None and not isinstance(dynamic, bool | Mapping):
             raise TensorError(
@@ -137,10 +138,11 @@ class jit:
         """What errors call it."""
         return f"jit of {self._name}"
 
-    def __call__(self, *args: Any, **given: Any) -> Any:
+    def _called(self, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
+        """The result of a call that C did not find to be like the one before."""
         again = self._again
-        if again is not None and not given:
-            result = again(args)
+        if type(again) is Again and not given:
+            result = again.call(args)
             if result is not OTHER:
                 return result
         if self._static:
@@ -153,14 +155,20 @@ class jit:
         return result
 
     def _like(self, found: Traced, args: tuple[Any, ...], given: dict[str, Any], inputs: list[Node]) -> Any:
-        """How calls like this one are made from now on; None where more has to be looked at than their arguments."""
-        assert self._captures is not None
-        if given or found.donated or found.needs or self._static or self._captures.any:
+        """How calls like this one are made from now on; None where more has to be looked at than is looked at there."""
+        if given or found.donated or self._static or execute.looks() or not suits(args, inputs):
             return None
-        if execute.looks() or not suits(args, inputs):
+        captures, (key, last) = self._captures, self._recent
+        assert captures is not None
+        held = captures.held
+        # Another thread may have called it meanwhile, and found other values in what it captures.
+        if last is not found or (captures.any and held.state is not key[1]) or held.nodes != [*found.watched]:
             return None
-        machine = execute.Machines.named(inputs[0].device)
-        return calling_again(found.sized or found.compiled, inputs, machine, found.tree, found.dtypes)
+        watched = captures.watched(held)
+        if watched is None:
+            return None
+        compiled = found.sized or found.compiled
+        return calling_again(compiled, inputs, key[2], found.tree, found.dtypes, watched, found.needs)
 
     def _check_static(self, args: tuple[Any, ...], given: dict[str, Any]) -> None:
         """Refuse tensors and arrays where the program was said to be made for a value."""

@@ -19,7 +19,7 @@ from eshkol.ops import TABLE
 from eshkol.ops.row import LOOKS, Aval, Op
 from eshkol.ops.structural import BUFFER, CONST, PLACEHOLDER, TO
 from eshkol.runtime import front
-from eshkol.support.defaults import Here, floats
+from eshkol.support.defaults import Here, floats, unasked
 from eshkol.tensors import windows
 from eshkol.tensors.value import Tensor, operated
 
@@ -29,7 +29,8 @@ def learn(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Any, ..
     if op.random:
         return None
     site, urgent = Current.site, Current.urgent
-    asked, Here.asked = Here.asked, False
+    asked = Here.asked
+    unasked()
     noted: list[Any] = []
     outer, LOOKS.noted = LOOKS.noted, noted
     scope = Scope("trace", f"a call of {op.name}")

@@ -1445,7 +1445,7 @@ class Methods:
         """
         ...
     def gelu(self, approximate: builtins.str = 'none') -> Tensor:
-        """x·Φ(x), Φ the normal distribution; approximate="tanh" takes a common approximation of it.
+        """x·Φ(x), Φ the normal distribution, rounded once; approximate="tanh" takes a common approximation.
 
         Arguments:
             x: a tensor
@@ -2521,6 +2521,17 @@ class Methods:
         """The number of axes.
         """
         ...
+    def ndtr(self) -> Tensor:
+        """Φ(x): how much of the normal distribution lies below x, accurate also where it is small.
+
+        Arguments:
+            x: a tensor
+        """
+        ...
+    def ndtr_(self, *args: Any, **given: Any) -> Tensor:
+        """ndtr in place; gives itself.
+        """
+        ...
     def ndtri(self) -> Tensor:
         """The number below which x of the normal distribution lies, accurate for small x; ±inf at 0 and 1, NaN beyond.
 
@@ -2638,6 +2649,17 @@ class Methods:
         ...
     def normal_(self, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: Any = None) -> Tensor:
         """Fill with normal numbers; gives itself.
+        """
+        ...
+    def normal_density(self) -> Tensor:
+        """The density of the normal distribution, e^(-x²/2)/√(2π).
+
+        Arguments:
+            x: a tensor
+        """
+        ...
+    def normal_density_(self, *args: Any, **given: Any) -> Tensor:
+        """normal_density in place; gives itself.
         """
         ...
     def normalize(self, p: builtins.float = 2, axis: builtins.int = 1, eps: builtins.float = 1e-12) -> Tensor:

@@ -267,11 +267,6 @@ def _rfftn(x: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> A
     return found
 
 
-def _ndtr(x: Any) -> Any:
-    """How much of the normal distribution lies below x."""
-    return 0.5 * FUNCTIONS["erfc"](-x / math.sqrt(2))
-
-
 def _entr(x: Any) -> Any:
     """-x · log(x); 0 at 0, and -inf below."""
     return FUNCTIONS["where"](asarray(x) < 0, -math.inf, -FUNCTIONS["xlogy"](x, x))
@@ -301,9 +296,9 @@ NAMESPACES: dict[str, dict[str, Callable[..., Any]]] = {
         "ifftshift",
     ) | {name: understanding(f) for name, f in (("rfft2", _rfft2), ("irfft2", _irfft2), ("rfftn", _rfftn))},
     "special": _rows(
-        "erf", "erfc", "erfinv", "expm1", "exp2", "log1p", "digamma", "polygamma", "sinc", "xlogy", "ndtri",
+        "erf", "erfc", "erfinv", "expm1", "exp2", "log1p", "digamma", "polygamma", "sinc", "xlogy", "ndtr", "ndtri",
         "logsumexp", "softmax", "log_softmax", "round", expit="sigmoid", gammaln="lgamma", psi="digamma",
-    ) | {"logit": made.logit, "ndtr": _ndtr, "entr": _entr, "xlog1py": _xlog1py},
+    ) | {"logit": made.logit, "entr": _entr, "xlog1py": _xlog1py},
 }  # fmt: skip
 
 

@@ -211,6 +211,8 @@ precise("sinc", dtype=floating)(lambda x: mpmath.sin(mpmath.pi * x) / (mpmath.pi
 precise("lgamma", dtype=floating, floor=0.5)(
     lambda x: mpmath.log(abs(mpmath.gamma(x))) if x > 0 or x != int(x) else mpmath.inf
 )
+precise("ndtr", dtype=floating)(mpmath.ncdf)
+precise("normal_density", dtype=floating)(mpmath.npdf)
 precise("ndtri", dtype=floating)(
     lambda x: (
         mpmath.sign(x - mpmath.mpf(1) / 2) * mpmath.inf

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "held.h"
+
 enum { PLACES = 6, LAUNCHES = 4, COUNTERS = 3, MOST_STEPS = 64, MOST_NOTES = 4096, FAILS = 719 };
 
 static uint64_t state = 88172645463325252u;
@@ -325,6 +327,7 @@ static void try_steps(int looks, int as_graph, int failures, int64_t *graphs)
 
 int main(void)
 {
+    const size_t before_all = __sanitizer_get_current_allocated_bytes();
     int64_t graphs = 0;
     for (int k = 0; k < LAUNCHES; k++) {
         const int64_t words = 2 + k % 3;
@@ -342,6 +345,5 @@ int main(void)
         free(launches[k].record), free((void *)(uintptr_t)launches[k].bindings), free(launches[k].bound);
     if (graphs < 1000)
         wrong("hardly anything became a graph");
-    puts("launches: right");
-    return 0;
+    return finished("launches", before_all);
 }

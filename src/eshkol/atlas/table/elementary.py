@@ -50,6 +50,15 @@ EXP = {
         2.510914714473727e-08, 2.092450813450641e-09,
     ),
 }  # fmt: skip
+# e^r for |r| ≤ ln 2 / 2. Errors 2^-28.2 and 2^-57.8.
+QUICK_EXP = {
+    F32: (1.0, 1.0, 0.49999994, 0.16666518, 0.041668408, 0.008368922, 0.0013814169),
+    F64: (
+        1.0, 1.0, 0.5000000000000011, 0.16666666666666405, 0.041666666666526985, 0.008333333333498233,
+        0.001388888894458382, 0.00019841269500732217, 2.4801492006449694e-05, 2.7557589464520446e-06,
+        2.7630670530170094e-07, 2.499976703584532e-08,
+    ),
+}  # fmt: skip
 # (log(1 + f) - f + f²/2) / f³ for √½ ≤ 1 + f ≤ √2; weight f². Error 2^-30.3.
 LOG_F32 = (
     0.3333331, -0.24999985, 0.20002274, -0.16669358, 0.14217691, -0.12381777, 0.11878036, -0.11808009, 0.06925768,
@@ -99,6 +108,7 @@ ERF_TAIL_F64 = (
 # Where e^x is certainly 0 and certainly infinite, with exponents that two factors 2^k still reach.
 EXP_LOW, EXP_HIGH = {F32: -110.0, F64: -760.0}, {F32: 95.0, F64: 720.0}
 EXP2_LOW, EXP2_LEAST, EXP2_HIGH = -127.0, -126.0, 129.0
+SIGMOID_HIGH = 40.0  # where the sigmoid has long been 1
 EXPM1_HIGH = {F32: 89.0, F64: 709.9}
 
 
@@ -131,22 +141,29 @@ def _exponential(
     return rounded.bits(f.signed) - f.magic_bits, r, tail
 
 
-def _quick_exponential(x: ElementaryValue) -> tuple[ElementaryValue, ElementaryValue]:
-    """(k, y) with e^x = 2^k y, within 1 ulp: y about 1, k in the low bits of an integer with others above."""
+def _reduced(x: ElementaryValue, lift: int) -> tuple[ElementaryValue, ElementaryValue]:
+    """(k + lift, r) with e^x = 2^k e^r and |r| ≤ ln 2 / 2, the first in the low bits of an integer."""
     f, (ln2_high, ln2_low) = format_of(x), LN2[x.ty]
-    rounded = x.fma(LOG2_E, f.magic)
-    k = rounded - f.magic
-    r = k.fma(-ln2_low, k.fma(-ln2_high, x))
-    return rounded.bits(f.signed), (r * r).fma(r.polynomial(EXP[x.ty]), r) + 1.0
+    magic = f.magic + lift
+    rounded = x.fma(LOG2_E, magic)
+    k = rounded - magic
+    return rounded.bits(f.signed), k.fma(-ln2_low, k.fma(-ln2_high, x))
 
 
 def _exp(x: ElementaryValue) -> ElementaryValue:
-    """2^k y in two steps, of which only the second rounds, where the result is subnormal; too large a k: infinity."""
+    """2^k y in two steps, of which only the second rounds, where the result is subnormal; too large a k: infinity.
+
+    With k + bias + l and y / 2^l, where l is half the bias, half of the former are the bits of a float, and the other
+    half is added to those of the latter: their product needs no correction.
+    """
     f = format_of(x)
-    k, y = _quick_exponential(x.max(EXP_LOW[x.ty]).min(EXP_HIGH[x.ty]))
+    spare = f.bias // 2
+    bounded = x.max(EXP_LOW[x.ty]).min(EXP_HIGH[x.ty])
+    k, r = _reduced(bounded, f.bias + spare)
+    y = r.polynomial([c * 2.0**-spare for c in QUICK_EXP[x.ty]])
     half = (k << (f.mantissa - 1)) & ~((1 << f.mantissa) - 1)  # of k, as the exponent of a float
-    rest = (k << f.mantissa) - half + (f.bias << f.mantissa)
-    return x.is_nan().select(x, (y.bits(f.signed) + half).bits(x.ty) * rest.bits(x.ty))
+    rest = (k << f.mantissa) - half
+    return x.is_nan().select(x, (y.bits(f.signed) + rest).bits(x.ty) * half.bits(x.ty))
 
 
 def _exp2(x: ElementaryValue) -> ElementaryValue:
@@ -174,18 +191,18 @@ def _expm1(x: ElementaryValue) -> ElementaryValue:
 
 
 def _sigmoid(x: ElementaryValue) -> ElementaryValue:
-    """1 / (1 + d) or d / (1 + d) with d = e^-|x| = 2^k y; the 2^k of the numerator is multiplied in last."""
-    k, r, tail = _exponential(-(abs(x).min(-EXP_LOW[x.ty])))
-    y, y_low = fast_two_sum(x.lift(1.0), r + tail)
-    scale = _power_of_two(k.max(-100), x.ty)
-    below, below_low = fast_two_sum(x.lift(1.0), y * scale)
-    below_low = y_low.fma(scale, below_low)
-    negative = x.below(0.0)
-    above, above_low = negative.select(y, 1.0), negative.select(y_low, 0.0)
-    reciprocal = 1.0 / below
-    quotient = above * reciprocal
-    remainder = (-quotient).fma(below_low, (-quotient).fma(below, above) + above_low)
-    return x.is_nan().select(x, _scaled(remainder.fma(reciprocal, quotient), negative.select(k, 0)))
+    """1 / (1 + s + s r p(r)) with e^-x = s e^r and s = 2^k; what 1 + s loses where s is large is added to the rest.
+
+    All are divided by so large a power of two that no e^-x that matters overflows.
+    """
+    f = format_of(x)
+    lift, one = f.bias // 2 + 1, 2.0 ** (f.bias // 2 + 1 - f.bias)
+    k, r = _reduced(-(x.max(EXP_LOW[x.ty]).min(SIGMOID_HIGH)), lift)
+    scale = (k << f.mantissa).bits(x.ty)
+    whole = scale + one
+    lost = one - (whole - scale)  # where s is small, so is it
+    below = whole + (scale * r).fma(r.polynomial(QUICK_EXP[x.ty][1:]), lost)
+    return x.is_nan().select(x, one / below)
 
 
 def _tanh(x: ElementaryValue) -> ElementaryValue:
@@ -250,7 +267,8 @@ def _erf_f32(x: ElementaryValue) -> ElementaryValue:
 def _erf_f64(x: ElementaryValue) -> ElementaryValue:
     near = x.fma((x * x).polynomial(ERF_F64), x)
     bounded = x.min(6.0)
-    k, y = _quick_exponential(-(bounded * bounded))
+    k, r = _reduced(-(bounded * bounded), 0)
+    y = r.polynomial(QUICK_EXP[x.ty])
     decay = (y.bits(k.ty) + (k << format_of(x).mantissa)).bits(x.ty)
     far = (-decay).fma((1.0 / (bounded + 3.0) - 0.1875).polynomial(ERF_TAIL_F64), 1.0)
     return x.at_least(0.86).select(far, near)

@@ -1,7 +1,8 @@
 """Functions of LAPACK that native code may call, without Python between: their addresses.
 
 SciPy offers the LAPACK that it was built with to compiled code (`scipy.linalg.cython_lapack`), whichever that is. Where
-it does not, there is no address, and what needs one is computed by the reference, through Python.
+it does not, there is no address, and what needs one is computed by the reference, through Python. Where it is OpenBLAS,
+as in SciPy's own packages, how many threads it uses can be said, too.
 """
 
 from __future__ import annotations
@@ -39,3 +40,20 @@ def _address(name: str) -> int | None:
         return None
     found: int | None = _pointer(capsule, signature)
     return found
+
+
+@cache
+def threads() -> tuple[int, int]:
+    """Where the functions are that tell how many threads LAPACK may use, and that set it; zeros where none are."""
+    try:
+        from scipy.linalg import cython_lapack
+
+        library = ctypes.CDLL(cython_lapack.__file__)  # its names are those of what it is linked with, too
+    except (ImportError, OSError):
+        return 0, 0
+    for name in ("scipy_openblas_{}_num_threads", "openblas_{}_num_threads"):
+        found = [getattr(library, name.format(verb), None) for verb in ("get", "set")]
+        tells, sets = (0 if f is None else ctypes.cast(f, ctypes.c_void_p).value or 0 for f in found)
+        if tells and sets:
+            return tells, sets
+    return 0, 0

@@ -23,6 +23,7 @@ from eshkol.runtime.scheduler import default_scheduler
 FINE = (1 << 64) - 1  # as in linear.h
 NO_MEMORY = FINE - 1
 ENOUGH = 1 << 15  # multiplications that are worth a turn of a loop
+LARGE = 1 << 24  # rows × columns × the lesser of them of a matrix for which LAPACK's own threads are worth it
 LARGEST = 1 << 14  # rows and columns of what LAPACK is given: it counts in 4 bytes what it needs to work in
 
 SINGULAR = "a matrix is singular: its system has no one solution", "lstsq gives the nearest solution"
@@ -50,7 +51,7 @@ def facts() -> dict[str, int]:
 
 def _code(
     name: str, inputs: Sequence[Any], outs: int, batch: tuple[int, ...], size: tuple[int, int], work: int,
-    told: Told | None = None, flags: int = 0, lapack: int = 0,
+    told: Told | None = None, flags: int = 0, function: int = 0, threads: tuple[int, int] = (0, 0),
 ) -> NativeCode | None:  # fmt: skip
     """The code of a function over the matrices of a batch, each of a size and so much work."""
     known = facts()
@@ -59,10 +60,11 @@ def _code(
         return None
     words = [0] * known["batch"]
     words[0] = FINE
-    values = {"lapack": lapack, "pool": ctypes.addressof(default_scheduler().cell), "dtype": dtype, "rows": size[0],
+    values = {"lapack": function, "pool": ctypes.addressof(default_scheduler().cell), "dtype": dtype, "rows": size[0],
               "columns": size[1], "flags": flags, "rank": len(batch)}  # fmt: skip
     for word, value in values.items():
         words[known[word]] = value
+    words[known["threads"] : known["threads"] + 2] = threads
     strides = [_strides(x.shape[:-2], len(batch)) for x in inputs[:2]]  # a third is laid out as the first
     for axis, extent in enumerate(batch):
         words += [extent, *(s[axis] for s in strides), *(0 for _ in range(2 - len(strides)))]
@@ -121,13 +123,14 @@ def _cholesky(a: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode 
     )  # fmt: skip
 
 
-def _factored(name: str, results: int) -> Make:
-    """A function of the factors L and U of matrices."""
+def _factored(name: str, results: int, flag: str | None = None) -> Make:
+    """Factors of matrices, or what is told by them."""
 
     def make(a: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode | None:
         *batch, rows, columns = inputs[0].shape
+        work = rows * columns * min(rows, columns) // 3
         return _code(
-            name, inputs, results, tuple(batch), (rows, columns), rows * columns * min(rows, columns) // 3
+            name, inputs, results, tuple(batch), (rows, columns), work, flags=facts()[flag] if flag is not None else 0
         )  # fmt: skip
 
     return make
@@ -145,8 +148,11 @@ def _spectrum(name: str, routine: str, alone: bool = False) -> Make:
         if found is None:
             return None
         flags = facts()["alone"] * alone | facts()["whole"] * whole
-        work = 10 * rows * columns * min(rows, columns)
-        return _code(name, inputs, len(outs), tuple(batch), (rows, columns), work, _no_spectrum, flags, found)
+        work = rows * columns * min(rows, columns)
+        return _code(
+            name, inputs, len(outs), tuple(batch), (rows, columns), 10 * work, _no_spectrum, flags, found,
+            lapack.threads() if work < LARGE else (0, 0),
+        )  # fmt: skip
 
     return make
 
@@ -159,6 +165,7 @@ CODES: dict[str, Make] = {
     "matrix_solve": _solve, "triangular_matrix_solve": _triangle, "cholesky": _cholesky, "det": _factored("det", 1),
     "slogdet": _factored("slogdet", 2), "lu_rows": _factored("lu", 3),
     "factored_solve": _factored_solve, "tall_qr": _factored("qr", 2),
+    "triangle_of_qr": _factored("qr", 1, "triangle alone"),
     "eigh_with_pivots": _spectrum("eigh", "syevd"), "eigvalsh": _spectrum("eigh", "syevd", alone=True),
     "svd_with_pivots": _spectrum("svd", "gesdd"), "svdvals": _spectrum("svd", "gesdd", alone=True),
     "eig_with_pivots": _spectrum("eig", "geev"), "eigvals": _spectrum("eig", "geev", alone=True),

@@ -6,6 +6,8 @@ are written with it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from eshkol.atlas.operands import Immediate
@@ -38,6 +40,51 @@ class Emitter(FunctionText):
         super().__init__()
         self.shifts_bf16 = shifts_bf16  # see `Target.shifts_bf16`
         self.declared: dict[str, str] = {}  # intrinsics and runtime functions used: name → declaration
+        self.known: dict[str, str] = {}  # what cells hold here, and what was loaded of the launch record
+        self._cells: dict[str, list[int]] = {}  # cells → lines that store into them
+        self._read: set[str] = set()  # cells that are loaded somewhere
+
+    # --- cells ---------------------------------------------------------------------------------------
+
+    def cell(self, kind: str, hint: str = "") -> str:
+        """A slot that nothing but `load` and `store` touches: what it holds is known until control comes together."""
+        name = self.slot(kind, hint)
+        self._cells[name] = []
+        return name
+
+    def load(self, kind: str, place: str, more: str = "", space: int = 0) -> str:
+        if place not in self._cells:
+            return super().load(kind, place, more, space)
+        found = self.known.get(place)
+        if found is None:
+            self._read.add(place)
+            found = self.known[place] = self.op(f"load {kind}, ptr {place}")
+        return found
+
+    def store(self, kind: str, value: int | str, place: str, more: str = "", space: int = 0) -> None:
+        if place in self._cells:
+            self._cells[place].append(len(self.lines))
+            self.known[place] = str(value)
+        super().store(kind, value, place, more, space)
+
+    def place(self, label: str) -> None:
+        super().place(label)
+        self.known.clear()
+
+    def place_behind(self, label: str) -> None:
+        """The block of this label, to which control comes only from where the last one ended: all is known there."""
+        if self.lines and self.lines[-1] == f"  br label %{label}":
+            self.lines.pop()
+        else:
+            super().place(label)
+
+    def defined(self, head: str, end: Iterable[str] = (), begin: Iterable[str] = ()) -> str:
+        """The function without cells that are never loaded."""
+        unread = self._cells.keys() - self._read
+        needless = {line for name in unread for line in self._cells[name]}
+        self.slots = [line for line in self.slots if line.split(" ", 3)[2] not in unread]
+        self.lines = [line for k, line in enumerate(self.lines) if k not in needless]
+        return super().defined(head, end, begin)
 
     def call(self, result: str, function: str, *arguments: tuple[str, str], flags: str = "") -> str:
         """A call of an intrinsic or runtime function by name, with (type, value) arguments and fast-math flags."""

@@ -51,7 +51,7 @@ class LaneState:
                 if UNWRITTEN in possible and slot not in self.written:
                     self.written[slot] = self.e.slot("i1", "w")
                 if isinstance(slot, Register) and len(possible - {UNWRITTEN}) > 1 and slot not in self.tags:
-                    self.tags[slot] = self.e.slot("i8", "tag")
+                    self.tags[slot] = self.e.cell("i8", "tag")
 
     def types_of(self, index: int, register: Register) -> list[Type]:
         """The types that a register may hold before an instruction, in the order of `Type`."""
@@ -65,10 +65,10 @@ class LaneState:
         site = self.layout.site(self.index, message, hint, kind)
         bad, good = self.e.new_block("bad"), self.e.new_block("ok")
         self.e.br_if(condition, bad, good, SELDOM)
-        self.e.place(bad)
+        self.e.place_behind(bad)
         self.e.do(f"call void @fault(ptr %args, i64 %gid, i64 {site})")
         self.e.do("ret i32 0")
-        self.e.place(good)
+        self.e.place_behind(good)
 
     # --- registers ---------------------------------------------------------------------------------
 
@@ -81,7 +81,7 @@ class LaneState:
 
     def slot(self, register: Register, ty: Type) -> str:
         if (register, ty) not in self.slots:
-            self.slots[register, ty] = self.e.slot(llvm_type(ty), f"r{register.index}_")
+            self.slots[register, ty] = self.e.cell(llvm_type(ty), f"r{register.index}_")
         return self.slots[register, ty]
 
     def read(self, register: Register) -> str:
@@ -102,7 +102,7 @@ class LaneState:
 
     def predicate_slot(self, predicate: Predicate) -> str:
         if predicate not in self.predicates:
-            self.predicates[predicate] = self.e.slot("i1", f"p{predicate.index}_")
+            self.predicates[predicate] = self.e.cell("i1", f"p{predicate.index}_")
         return self.predicates[predicate]
 
     def read_predicate(self, predicate: Predicate) -> str:
@@ -122,8 +122,10 @@ class LaneState:
 
     def word(self, number: int, llvm: str = "i64") -> str:
         """A word of the launch record that no kernel writes."""
-        place = self.e.offset("%args", number, "i64")
-        return self.e.load(llvm, place, INVARIANT)
+        found = self.e.known.get(name := f"{llvm} {number}")
+        if found is None:
+            found = self.e.known[name] = self.e.load(llvm, self.e.offset("%args", number, "i64"), INVARIANT)
+        return found
 
     def special(self, which: str, axis: int) -> str:
         """An index or size of the launch as i32."""

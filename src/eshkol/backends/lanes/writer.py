@@ -58,6 +58,11 @@ class LaneWriter(LaneMemory):
         self.atoms = {atom: loop for loop, atom in known.counters.items()} if known is not None else {}
         self.groups, self.loop_metadata = groups or {}, loop_metadata or {}
         self.never, self.given, self.elsewhere = never, given, elsewhere
+        ends, starts = self.flow.loop_end.values(), self.flow.loop_end.keys()
+        # instructions that something else than `go` leads to
+        self._entered = {self.program.start, *self.flow.targets.values(), *self.flow.return_points}
+        self._entered |= {place + 1 for place in (*starts, *ends)}
+        self._came: dict[int, int] = {}  # from how many places `go` leads to an instruction
         self.loops: dict[int, tuple[str, str, str]] = {}  # LOOP → slots of rounds done and wanted, and of a type's tag
         self.has_calls = bool(self.flow.return_points)
         if self.has_calls:
@@ -71,11 +76,9 @@ class LaneWriter(LaneMemory):
         for index, instruction in enumerate(self.program.instructions):
             if not self.analysis.reachable(index) or index in self.elsewhere:
                 continue
-            self.e.place(f"i{index}")
-            self.index = index
+            self.begin(index)
             self._instruction(instruction)
-        end = len(self.program)
-        self.e.place(f"i{end}")
+        self.begin(len(self.program))
         self.e.do("ret i32 0")
         start = [f"  store i1 false, ptr {flag}" for flag in self.written.values()]
         start += [f"  store i32 0, ptr {self.depth}"] if self.has_calls else []
@@ -90,6 +93,13 @@ class LaneWriter(LaneMemory):
 
     def go(self, index: int) -> None:
         self.e.br(f"i{index}")
+        self._came[index] = self._came.get(index, 0) + 1
+
+    def begin(self, index: int) -> None:
+        """What is written from now on is an instruction, or the end: where only the one before goes on, behind it."""
+        self.index = index
+        alone = index not in self._entered and self._came.get(index) == 1
+        (self.e.place_behind if alone else self.e.place)(f"i{index}")
 
     # --- instructions ------------------------------------------------------------------------------
 
@@ -185,6 +195,7 @@ class LaneWriter(LaneMemory):
             self.go(target)
         else:
             self.e.br_if(self.read_predicate(i.pred), f"i{target}", f"i{self.index + 1}")
+            self._came[self.index + 1] = 1
 
     def _do_EXIT(self, i: Instruction) -> None:
         self.e.do("ret i32 0")
@@ -216,7 +227,8 @@ class LaneWriter(LaneMemory):
         """Where rounds done and wanted and the counter's type are kept: one of each per call depth, if any."""
         if start not in self.loops:
             kind = f"[{CALL_DEPTH + 1} x i64]" if self.has_calls else "i64"
-            done, wanted, tag = (self.e.slot(kind, hint) for hint in ("done", "wanted", "counts_in"))
+            slot = self.e.slot if self.has_calls else self.e.cell
+            done, wanted, tag = (slot(kind, hint) for hint in ("done", "wanted", "counts_in"))
             self.loops[start] = done, wanted, tag
         if not self.has_calls:
             return list(self.loops[start])

@@ -42,7 +42,7 @@ class DeviceState:
     phase: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MemoryPlace:
     """Where lanes access memory: offsets into regions that start at base and are limit bytes long."""
 

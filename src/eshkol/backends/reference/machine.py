@@ -75,7 +75,7 @@ class LoopState:
 class Typed:
     """An instruction whose registers hold known types: what it reads, what it does to that, and what it writes."""
 
-    __slots__ = ("evaluate", "inputs", "outputs")
+    __slots__ = ("evaluate", "inputs", "outputs", "registers")
 
     def __init__(self, decoded: Decoded, types: tuple[Type, ...]) -> None:
         written = resolve_types(decoded.instruction, types)  # operands of the wrong type are an IsaError
@@ -83,6 +83,8 @@ class Typed:
         if isinstance(decoded.meaning, Values):
             given = iter(types)
             self.inputs = [(operand, next(given) if is_value else None) for is_value, operand in decoded.values]
+            found = [(operand.index, ty) for operand, ty in self.inputs if ty is not None]
+            self.registers = found if len(found) == len(self.inputs) else None  # where none is a predicate
             ty = next((ty for _, ty in self.inputs if ty is not None), None) or written[0]
             self.evaluate = evaluation(decoded.instruction, ty, written[0] if written else None)
 
@@ -139,6 +141,7 @@ class LockstepMachine:
         everyone = np.arange(self.count)
         self.block_of_lane = everyone // launch.block_size
         self.registers = RegisterFile(self.count)
+        self.decoded = Decoded.of(program)
         self._set_special_registers(everyone)
         self.resonance: dict[int, Fraction] = {}
         self.groups: dict[tuple[Stack, int], Array] = {((), program.start): everyone}
@@ -148,7 +151,6 @@ class LockstepMachine:
         self.arrays = ArrayUnit(self.registers, spaces)
         self.fragments = FragmentUnit(self.registers, spaces, launch.block_size)
         self.copies = Copies(self.registers, spaces, self.count)
-        self.decoded = Decoded.of(program)
         self.steps = 0
         self.exchange_wanted: tuple[Exchange, Callable[[Array], None]] | None = None
         # The group that executes now:
@@ -158,14 +160,15 @@ class LockstepMachine:
         self.types: tuple[Type, ...] = ()  # of the registers it reads
 
     def _set_special_registers(self, everyone: Array) -> None:
-        within = everyone % self.launch.block_size
+        """Those that the program reads: few read more than one."""
         block_x, grid_x = self.launch.block[0], self.launch.grid[0]
-        values = {
-            LANE: within % block_x, BLOCK: self.block_of_lane % grid_x,
-            BLOCK_SIZE: np.full(self.count, block_x), GLOBAL: everyone,
+        values: dict[int, Callable[[], Array]] = {
+            LANE: lambda: everyone % self.launch.block_size % block_x, BLOCK: lambda: self.block_of_lane % grid_x,
+            BLOCK_SIZE: lambda: np.full(self.count, block_x), GLOBAL: lambda: everyone,
         }  # fmt: skip
-        for index, ty in SPECIAL_TYPES.items():
-            self.registers.write(Register(index), ty, everyone, values[index].astype(ty.dtype))
+        for index in SPECIAL_TYPES.keys() & {k for decoded in self.decoded for k in decoded.where}:
+            ty = SPECIAL_TYPES[index]
+            self.registers.write(Register(index), ty, everyone, values[index]().astype(ty.dtype))
 
     # --- scheduling --------------------------------------------------------------------------------
 
@@ -265,10 +268,15 @@ class LockstepMachine:
 
     def _compute(self, decoded: Decoded, typed: Typed) -> None:
         registers, lanes = self.registers, self.lanes
-        result = typed.evaluate([
-            registers.read_predicate(operand, lanes) if ty is None else registers.read(operand, ty, lanes)
-            for operand, ty in typed.inputs
-        ])  # fmt: skip
+        if typed.registers is not None and lanes.size == self.count:  # nearly always
+            values = registers.values
+            inputs = [values[key] for key in typed.registers]
+        else:
+            inputs = [
+                registers.read_predicate(operand, lanes) if ty is None else registers.read(operand, ty, lanes)
+                for operand, ty in typed.inputs
+            ]
+        result = typed.evaluate(inputs)
         for predicate in decoded.predicates:
             registers.write_predicate(predicate, lanes, result)
         for register, ty in typed.outputs:

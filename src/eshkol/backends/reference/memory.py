@@ -58,7 +58,7 @@ class Memory:
                 missing = np.asarray(~self.written[_every_byte(places, ty.size_bytes)].all(axis=1))
             else:
                 missing = marks[places // ty.size_bytes] != _MARKED[ty.size_bytes]
-            if missing.any():
+            if np.count_nonzero(missing):  # several times as fast as `any`
                 first = int(offsets[missing][0])
                 raise LaneFault(missing, f"byte {first} of {self.name} is read before anything is written there")
 

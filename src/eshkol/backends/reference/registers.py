@@ -24,7 +24,7 @@ class RegisterFile:
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._values: dict[tuple[int, Type], Array] = {}
+        self.values: dict[tuple[int, Type], Array] = {}  # by register and type, over all lanes
         self._codes: dict[int, Array] = {}
         self.uniform: dict[int, Type] = {}  # registers that hold one type in every lane
         self._predicates: dict[int, Array] = {}
@@ -53,15 +53,15 @@ class RegisterFile:
 
     def read(self, register: Register, ty: Type, lanes: Array) -> Array:
         """The values of a register whose type is known to be `ty` in these lanes."""
-        values = self._values[register.index, ty]
+        values = self.values[register.index, ty]
         return values if lanes.size == self._count else values[lanes]
 
     def write(self, register: Register, ty: Type, lanes: Array, values: Array) -> None:
         """Set a register and its type; one value serves all lanes."""
         index, select = register.index, EVERY if lanes.size == self._count else lanes
-        slot = self._values.get((index, ty))
+        slot = self.values.get((index, ty))
         if slot is None:
-            slot = self._values[index, ty] = np.zeros(self._count, ty.dtype)
+            slot = self.values[index, ty] = np.zeros(self._count, ty.dtype)
         slot[select] = values
         if self.uniform.get(index) is ty:
             return

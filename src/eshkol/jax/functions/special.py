@@ -67,14 +67,9 @@ def kl_div(p: Any, q: Any) -> Tensor:
     return rel_entr(p, q) - p + q
 
 
-def ndtr(x: Any) -> Tensor:
-    """Which part of the normal distribution lies below x."""
-    return ek.erfc(-ek.asarray(x) / math.sqrt(2)) / 2
-
-
 def log_ndtr(x: Any) -> Tensor:
-    """log of `ndtr`, accurate far below 0 down to where erfc is 0."""
-    return ek.log(ndtr(x))
+    """log of `ndtr`, accurate far below 0 down to where that is 0."""
+    return ek.log(ek.ndtr(x))
 
 
 def multigammaln(a: Any, d: int) -> Tensor:

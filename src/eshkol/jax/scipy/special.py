@@ -10,7 +10,7 @@ from eshkol.jax.functions import nn, special
 from eshkol.jax.missing import refusing
 from eshkol.jax.tables import table
 
-ROWS = "digamma erf erfc erfinv expm1 log1p ndtri polygamma xlogy"
+ROWS = "digamma erf erfc erfinv expm1 log1p ndtr ndtri polygamma xlogy"
 RENAMED = {"expit": "sigmoid", "gammaln": "lgamma", "psi": "digamma"}
 
 _NAMES = table(

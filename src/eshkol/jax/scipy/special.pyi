@@ -27,7 +27,7 @@ from eshkol.jax.functions.nn import log_softmax as log_softmax
 from eshkol.jax.functions.special import logit as logit
 from eshkol.jax.functions.nn import logsumexp as logsumexp
 from eshkol.jax.functions.special import multigammaln as multigammaln
-from eshkol.jax.functions.special import ndtr as ndtr
+from eshkol._names import ndtr as ndtr
 from eshkol._names import ndtri as ndtri
 from eshkol._names import polygamma as polygamma
 from eshkol._names import digamma as psi

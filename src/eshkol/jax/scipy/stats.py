@@ -9,7 +9,6 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
-from eshkol.jax.functions import special
 from eshkol.tensors import api as ek
 
 
@@ -23,7 +22,7 @@ def _pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def _cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    return special.ndtr((ek.asarray(x) - loc) / scale)
+    return ek.ndtr((ek.asarray(x) - loc) / scale)
 
 
 def _logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+from eshkol.runtime import front
 from eshkol.support import flags
 
 
@@ -35,6 +36,12 @@ class CHECKS:
     counts = Counts()
     reference: Callable[[], Any]  # the machine that is right by definition; set by what knows backends
 
+    @classmethod
+    def turn(cls, on: bool) -> None:
+        """Turn them on or off; C knows it, too."""
+        cls.on = on
+        front.give("checks", on)
+
 
 class check:
     """From here on, or within a `with`, what is compiled is compared with the interpreter of the graph.
@@ -49,7 +56,7 @@ class check:
     def __init__(self, on: bool = True, *, draws: int | None = None) -> None:
         """`draws`: on how many random values each graph and kernel is tried, besides those at hand."""
         self._before = CHECKS.on, CHECKS.draws
-        CHECKS.on = on
+        CHECKS.turn(on)
         if draws is not None:
             CHECKS.draws = draws
 
@@ -59,4 +66,8 @@ class check:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        CHECKS.on, CHECKS.draws = self._before
+        on, CHECKS.draws = self._before
+        CHECKS.turn(on)
+
+
+CHECKS.turn(CHECKS.on)

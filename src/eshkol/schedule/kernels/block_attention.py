@@ -131,7 +131,7 @@ class AttentionWriter:
 
     def finish(self, name: str, outs: tuple[str, ...], writes: Sequence[Write]) -> Kernel:
         program = shown(self.e.finish(name, self.reads, writes, self.lanes))
-        buffers = tuple((read.name, n) for n, read in enumerate(self.reads) if read.name in program.param)
+        buffers = tuple((read.name, n) for n, read in enumerate(self.reads))
         launch = LaunchConfig.linear(self.lanes, self.tile.lanes, self.memory * LINE_BYTES)
         return Kernel(program, launch, None, outs, buffers, ())
 

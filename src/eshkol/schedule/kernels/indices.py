@@ -63,14 +63,6 @@ class Here(LazyIndex):
             return self.e.digit(self.e.lane, count(self.shape[k + 1 :]), self.shape[k])
 
 
-class Unraveled(list[Scalar]):
-    """The index that a flat position has in a shape; knows both, so that going back costs nothing."""
-
-    def __init__(self, places: Sequence[Scalar], flat: Scalar, shape: Shape) -> None:
-        super().__init__(places)
-        self.flat, self.shape = flat, shape
-
-
 class IndexCode(ScalarCode):
     """Code of lanes that are spread over a shape: the result's, or that of its rows."""
 
@@ -83,16 +75,12 @@ class IndexCode(ScalarCode):
         shape = tuple(shape)
         if index is self.here and self.here.shape == shape:
             return self._lane
-        if isinstance(index, Unraveled) and index.shape == shape:
-            return index.flat
         if not shape:  # there is only one element
             return self.number(0)
         self.note_shape()
         position, stride = self.number(0), 1
         for extent, given in zip(reversed(shape), reversed(list(index)), strict=True):
-            place = self._scalar(given, INDEX)
-            place = place if place.dtype is INDEX else self.convert(place, INDEX)
-            position = place * stride + position
+            position = self.convert(self._scalar(given, INDEX), INDEX) * stride + position
             stride *= extent
         return position
 
@@ -102,8 +90,7 @@ class IndexCode(ScalarCode):
         if flat is self._lane and self.here.shape == shape:
             return self.here
         self.note_shape()
-        places = [self.digit(flat, count(shape[k + 1 :]), extent) for k, extent in enumerate(shape)]
-        return Unraveled(places, flat, shape)
+        return [self.digit(flat, count(shape[k + 1 :]), extent) for k, extent in enumerate(shape)]
 
     def index(self, scalar: Any, extent: int) -> Scalar:
         """An integer as an index: negative ones count from the end, and one out of range stops the launch."""

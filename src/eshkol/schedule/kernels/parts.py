@@ -36,7 +36,9 @@ from eshkol.support.extents import Extent, about
 UNROLLED = 8  # columns of so few elements are computed by a lane each,
 MANY = 1 << 17  # but not for a batch that may be another next time, unless so many elements make that worth it
 MANY_ROWS = 64  # that may be gone over row by row, where all of them are reduced
-AT_ONCE = 4  # rows that are added up before they are added to what is in memory
+AT_ONCE = 4  # rows that are added up before they are added to what is in memory,
+SEQUENTIAL = 64  # but not where rows have so many elements and adjoin: memory is read fastest in one go,
+MOST_TERMS = 1024  # as long as no more are added one after another
 
 
 def in_columns(runs: Pattern) -> bool:
@@ -164,6 +166,8 @@ class _Columns(_Cut):
         super().__init__(phases, runs, self.stretches * self.outer, target)
         # Rows of a matrix: nothing depends on how long they are but loops and where the next one begins.
         self.plain = self.told and len(self.runs) == 2 and self.stretches == 1
+        adjoin = len(self.runs) == 2 and self.stretches == 1 and SEQUENTIAL <= self.width <= target.stretch
+        self.at_once = 1 if adjoin and self.length <= MOST_TERMS else AT_ONCE
 
     def size(self) -> int:
         return self.parts * self.outer * self.stretches * self.width
@@ -240,16 +244,19 @@ class _Columns(_Cut):
     def _walk_told(self, e: Emitter, part: Scalar, add: Callable[[Sequence[Sequence[Scalar]]], None]) -> None:
         """Go over the rows of a part of which only the program's parameters say how many there are."""
         start, last = part * e.extent(self.length), e.extent(self.first - 1)
-        with e.counted(e.extent(self.length // AT_ONCE)) as q:
-            add([[start + q * AT_ONCE + k] for k in range(AT_ONCE)])
-        left, behind = e.extent(self.length % AT_ONCE), start + e.extent(self.length // AT_ONCE * AT_ONCE)
+        with e.counted(e.extent(self.length // self.at_once)) as q:
+            add([[start + q * self.at_once + k] for k in range(self.at_once)])
+        left, behind = (
+            e.extent(self.length % self.at_once),
+            start + e.extent(self.length // self.at_once * self.at_once),
+        )
         times, place = self.more(e, part)
         with e.counted(left + times) as j:
             row = e.select(e.compare("LT", j, left), behind + j, place)
             add([[e.at_most(e.op("MIN", row, last), self.first - 1)]])
 
-    @staticmethod
     def _walk(
+        self,
         e: Emitter,
         outer: Sequence[Scalar],
         extents: Sequence[int],
@@ -260,12 +267,12 @@ class _Columns(_Cut):
         last = extents[-1]
         with ExitStack() as stack:
             places = [*outer, *(stack.enter_context(e.counted(n)) for n in extents[:-1])]
-            if last >= AT_ONCE:
-                with e.counted(last // AT_ONCE) as q:
-                    add([[*places, offset + q * AT_ONCE + k] for k in range(AT_ONCE)])
-            if last % AT_ONCE:
-                with e.counted(last % AT_ONCE) as j:
-                    add([[*places, offset + last // AT_ONCE * AT_ONCE + j]])
+            if last >= self.at_once:
+                with e.counted(last // self.at_once) as q:
+                    add([[*places, offset + q * self.at_once + k] for k in range(self.at_once)])
+            if last % self.at_once:
+                with e.counted(last % self.at_once) as j:
+                    add([[*places, offset + last // self.at_once * self.at_once + j]])
 
 
 def _width(extent: int, writes: bool, wanted: int) -> int:

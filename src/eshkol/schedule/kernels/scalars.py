@@ -261,13 +261,15 @@ class ScalarCode:
         """A scalar in as many as it lies in memory: the parts of a complex number, or itself."""
         return (scalar.re, scalar.im) if isinstance(scalar, Pair) else (scalar,)
 
+    def bits(self, scalar: Scalar, dtype: DType) -> Scalar:
+        """The same bits as another dtype of that width."""
+        return self.emit("BITCAST", dtype, (self.register(scalar),), (TYPES[scalar.dtype], TYPES[dtype]))
+
     def signed(self, size: Scalar, sign: Scalar) -> Scalar:
         """A float that is not negative, with the sign of another: also that of zeros."""
         whole = dtypes.uint64 if size.dtype.bits == 64 else dtypes.uint32
-        types = TYPES[size.dtype], TYPES[whole]
-        bits, other = (self.emit("BITCAST", whole, (self.register(x),), types) for x in (size, sign))
-        mine = self.op("AND", other, 1 << (whole.bits - 1))
-        return self.emit("BITCAST", size.dtype, (self.register(self.op("OR", bits, mine)),), types[::-1])
+        mine = self.op("AND", self.bits(sign, whole), 1 << (whole.bits - 1))
+        return self.bits(self.op("OR", self.bits(size, whole), mine), size.dtype)
 
     def _partwise(self, function: Callable[..., Scalar], *scalars: Scalar) -> Scalar:
         re, im = (function(*parts) for parts in zip(*map(self.parts, scalars), strict=True))

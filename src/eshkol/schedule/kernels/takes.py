@@ -3,7 +3,8 @@
 `decompose.py` makes them. `places` gives positions from 0 on and stops the launch if one is out of range, with the
 message that the op it was made of would give; `taken` reads elements at places that are known to be in range, so that
 it can be computed with its neighbours like any op that only says where elements come from. `scattered` puts or adds
-updates at such places: without a check before each row, rows are updated in vectors.
+updates at such places: without a check before each row, rows are updated in vectors. `taken_alone` checks and reads in
+one loop, where a take of single elements is all there is to compute.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 from eshkol.graph.node import Node, make
 from eshkol.ops import dtypes
 from eshkol.ops.indexing import (
+    STRETCH,
     Along,
     check_positions,
     position,
@@ -23,9 +25,9 @@ from eshkol.ops.indexing import (
     wrapped,
 )
 from eshkol.ops.movement import reshape
-from eshkol.ops.row import STRUCTURE, Aval, HasAval, NoDerivative, Op, Pull, row
+from eshkol.ops.row import STRUCTURE, Aval, HasAval, NoDerivative, Op, Pull, Push, Shape, row
 from eshkol.ops.shapes import count
-from eshkol.ops.structural import MARK
+from eshkol.ops.structural import CONST, MARK
 from eshkol.schedule.kernels.kernel import described
 
 FEW = 64  # elements that are not worth a kernel more
@@ -78,6 +80,53 @@ TAKEN: Op = row(Op(
 ))  # fmt: skip
 
 
+class Alone(NamedTuple):
+    """Along which axis, and how errors call the op that asked."""
+
+    along: Along
+    asked: str
+
+
+def _infer_alone(a: Alone, x: HasAval, indices: HasAval) -> Aval:
+    return Aval(a.along.taken(x, indices), x.dtype)
+
+
+def _rows_alone(a: Alone, x: HasAval, indices: HasAval) -> Shape:
+    """Rows that have positions of their own, and stretches of these."""
+    number = count(indices.shape[a.along.batch :])
+    return count(x.shape[: a.along.batch]), max(1, -(-number // STRETCH))
+
+
+def _code_alone(e: Any, a: Alone, r: Any, write: Any, x: Any, indices: Any) -> None:
+    number, extent = count(indices.shape[a.along.batch :]), x.shape[-1]
+    length = min(number, STRETCH)
+    rounds, last = e.extent(length), e.extent(number - length)
+    # The last stretch of a row is as long as the others, and overlaps with the one before it.
+    start = e.at_most(e.op("MIN", r[1] * rounds, last), number - length)
+    start, row = (r[0] * number + start, r[0] * extent) if a.along.batch else (start, 0)
+    inside, rising = (e.variable(e.constant(1, dtypes.uint32)) for _ in range(2))
+    signed = indices.dtype.signed
+    with e.counted(rounds) as j:
+        given = indices.load(start + j)
+        e.accumulate(inside, "Min", e.located(given, extent)[1])
+        if signed:
+            e.accumulate(rising, "Min", e.convert(e.compare("GE", given, 0), dtypes.uint32))
+    e.stop_unless(inside, extent)
+    zero, plain = e.number(0), e.compare("NE", rising, 0)
+    for wraps in (False, True) if signed else (False,):  # nearly always none is negative, and less is to be done
+        with e.counted(e.select(plain, *((zero, rounds) if wraps else (rounds, zero)))) as j:
+            given = indices.load(start + j)
+            place = e.located(given, extent)[0] if wraps else e.sure_index(given, extent)
+            write.store(start + j, x.load(place + row))
+
+
+ALONE: Op = row(Op(
+    name="taken_alone", doc="Elements at positions, which are checked as they are read.", function=None,
+    names=("x", "indices"), group=STRUCTURE, method=False, infer=_infer_alone,
+    reference=lambda a, x, i: take.reference(a.along, x, i), derivative=_AFTER, lower=Push(_rows_alone, _code_alone),
+))  # fmt: skip
+
+
 SCATTERED: Op = row(Op(
     name="scattered", doc="Updates put or added at places that are in range.", function=None,
     names=("x", "places", "updates"), group=STRUCTURE, method=False, infer=scatter_into.infer,
@@ -110,6 +159,17 @@ def checked_places(node: Node) -> Node:
     x, indices, *updates = node.inputs
     extent = x.shape[(node.attrs.along if updates else node.attrs).axis]
     return indices if in_range(indices, extent) else make(PLACES, (indices,), Places(extent, described(node)))
+
+
+def taken_alone(node: Node) -> Node | None:
+    """A take of single elements that nothing else is computed with: one loop checks and reads; None for any other."""
+    x, indices = node.inputs
+    number = count(indices.shape[node.attrs.batch :])
+    if any(y.inputs for y in node.inputs if y.data is None) or node.dtype.is_complex or CONST in (x.op, indices.op):
+        return None  # what is computed before it may be so together with it
+    if node.attrs.axis != len(x.shape) - 1 or node.attrs.axis != node.attrs.batch or number < FEW or not x.shape[-1]:
+        return None
+    return make(ALONE, node.inputs, Alone(node.attrs, described(node)))
 
 
 def checked_apart(node: Node) -> Node | None:

@@ -185,9 +185,8 @@ def inherited(plan: Plan, donated: Sequence[int]) -> dict[int, int]:
     taken = {p for p, _ in plan.results}
     left = [p for p in donated if p not in taken and p not in moving]
     found: dict[int, int] = {}
-    for place in sorted(plan.given, key=lambda p: life.spans[p].first if p in life.spans else 0):
-        if place not in life.spans or place in moving:
-            continue
+    written = [p for p in plan.given if p in life.spans and p not in moving]
+    for place in sorted(written, key=lambda p: life.spans[p].first):
         first = life.spans[place].first
         for param in left:
             last = life.spans[param].last if param in life.spans else 0

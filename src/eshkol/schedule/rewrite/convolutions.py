@@ -125,14 +125,6 @@ def _goes_on(x: Node, users: Mapping[Node, int]) -> bool:
     return False
 
 
-def conv_patterns(node: Node, users: Mapping[Node, int]) -> Node | None:
-    """A chain that ends with a node as one fused convolution, if there is one; its users may not go on with it."""
-    if node.op is not _RELU and node.op not in _STEPS:
-        return None
-    chain = chain_of(node, users)
-    return None if chain is None else chain.built({})
-
-
 def fold_convolutions(results: Sequence[Node]) -> list[Node]:
     """The results, with every chain of a convolution as one node."""
     order = in_order(results)
@@ -148,7 +140,6 @@ def fold_convolutions(results: Sequence[Node]) -> list[Node]:
         chain = chain_of(node, users)
         if chain is not None:
             chains[node] = chain
-            taken.add(chain.conv)
             at = node.inputs[0] if chain.relu else node
             for _, given, _ in reversed(chain.steps):
                 taken.add(at)

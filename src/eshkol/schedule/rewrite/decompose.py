@@ -14,37 +14,49 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from eshkol.atlas.machines import CORES, MachineDescription
 from eshkol.graph.node import Node, constant
 from eshkol.ops import dtypes
 from eshkol.ops.activations import log_softmax, softmax
 from eshkol.ops.creation import iota
 from eshkol.ops.elementwise import bitwise_or, cast, equal, exp, not_equal, where
+from eshkol.ops.indexing import take
 from eshkol.ops.movement import expand, reshape
 from eshkol.ops.reductions import max_, min_
 from eshkol.ops.row import Parts
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
-from eshkol.schedule.kernels.divisions import DIVIDING, by_known
+from eshkol.schedule.kernels.divisions import DIVIDING, by_known, multiple
 from eshkol.schedule.kernels.kernel import composed
 from eshkol.schedule.kernels.placing import placed
-from eshkol.schedule.kernels.takes import checked_apart, checked_places, in_range, one_in_each_row
+from eshkol.schedule.kernels.takes import (
+    checked_apart,
+    checked_places,
+    in_range,
+    one_in_each_row,
+    taken_alone,
+)
+from eshkol.schedule.kernels.tallies import in_parts
 from eshkol.schedule.kernels.values import SAME
 from eshkol.schedule.rewrite.walk import New, again, in_order, walked
 
 
-def decompose(results: Sequence[Node]) -> list[Node]:
+def decompose(results: Sequence[Node], target: MachineDescription = CORES) -> list[Node]:
     """The results, of nodes that are computed as their parts."""
-    return walked(results, in_order(results), _in_parts)
+    if not target.blocks:  # a take that a function gives is computed with nothing else, and need not be checked apart
+        results = [taken_alone(node) or node if node.op is take and node.data is None else node for node in results]
+    rules = RULES if target.blocks else {**RULES, **ON_CORES}
 
+    def parts(node: Node, new: New) -> Node | None:
+        if node.data is not None:
+            return node
+        found = again(node, new)
+        if node.op is exp and node.inputs[0].op is log_softmax and node.inputs[0].data is None:
+            found = softmax(new[node.inputs[0].inputs[0]], node.inputs[0].attrs.axis)
+        rule = composed if type(found.op.lower) is Parts else rules.get(node.op.name)
+        return (rule(found) if rule is not None else None) or found
 
-def _in_parts(node: Node, new: New) -> Node | None:
-    if node.data is not None:
-        return node
-    found = again(node, new)
-    if node.op is exp and node.inputs[0].op is log_softmax and node.inputs[0].data is None:
-        found = softmax(new[node.inputs[0].inputs[0]], node.inputs[0].attrs.axis)
-    rule = composed if type(found.op.lower) is Parts else RULES.get(node.op.name)
-    return (rule(found) if rule is not None else None) or found
+    return walked(results, in_order(results), parts)
 
 
 # --- places of extremes ---------------------------------------------------------------------------
@@ -103,5 +115,6 @@ def _zero(x: Node) -> bool:
 
 RULES: dict[str, Callable[[Node], Any]] = {
     "scatter_into": _scatter_into, "take": _take, "argmax": _extreme_place(max_), "argmin": _extreme_place(min_),
-    **dict.fromkeys(DIVIDING, by_known), "where": placed,
+    **dict.fromkeys(DIVIDING, by_known), "mul": multiple, "where": placed,
 }  # fmt: skip
+ON_CORES: dict[str, Callable[[Node], Any]] = {"scatter_into": lambda node: in_parts(node) or _scatter_into(node)}

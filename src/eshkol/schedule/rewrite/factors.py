@@ -2,8 +2,8 @@
 
 Comes in: nodes whose derivatives have been taken. Goes out: the same, where systems of one matrix and of its transpose
 (a solution and its gradient) share the factors of `lu_rows`, and eigenvalues or singular values of which no vector is
-read are computed without them; beside a node that has the vectors too, they are taken from that. Bodies of loops and
-branches are treated alike.
+read are computed without them, R of a QR without Q; beside a node that has the vectors too, they are taken from that.
+Bodies of loops and branches are treated alike.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from eshkol.ops.decompositions import (
     eigvalsh,
     svd_with_pivots,
     svdvals,
+    tall_qr,
 )
 from eshkol.ops.linalg import matrix_solve
 from eshkol.ops.lu import lu_rows
@@ -32,9 +33,16 @@ from eshkol.ops.row import NATIVE, STRUCTURE, Aval, HasAval, NoDerivative, Op, r
 from eshkol.ops.structural import PICK
 from eshkol.schedule.rewrite.walk import New, again, in_order, visible, walked
 
+TRIANGLE_OF_QR: Op = row(Op(
+    name="triangle_of_qr", doc="R of tall_qr, without Q.", function=None, names=("x",), group=STRUCTURE, method=False,
+    infer=lambda a, x: Aval((*x.shape[:-2], x.shape[-1], x.shape[-1]), x.dtype),
+    reference=lambda a, x: np.linalg.qr(x, "r"), lower=NATIVE,
+    derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False), tolerance=4.0,
+))  # fmt: skip
 # What gives values with vectors: at which place the values are, and what gives them alone.
 VALUES = {
-    svd_with_pivots: (1, svdvals), eigh_with_pivots: (0, eigvalsh), eig_with_pivots: (0, eigvals)
+    svd_with_pivots: (1, svdvals), eigh_with_pivots: (0, eigvalsh), eig_with_pivots: (0, eigvals),
+    tall_qr: (1, TRIANGLE_OF_QR),
 }  # fmt: skip
 VECTORS = {alone: whole for whole, (_, alone) in VALUES.items()}
 
@@ -89,7 +97,7 @@ def share_factors(results: Sequence[Node], target: MachineDescription) -> list[N
         if node.data is None:
             if node.op is matrix_solve and target.native:
                 systems.setdefault(_matrix(node)[0], []).append(node)
-            elif node.op in VALUES or node.op in VECTORS:
+            elif (node.op in VALUES or node.op in VECTORS) and (node.op is not tall_qr or target.native):
                 spectra.add(node)
     shared = {node for nodes in systems.values() if len(nodes) > 1 for node in nodes}
     if not shared and not spectra:

@@ -150,8 +150,6 @@ def _slice(node: Node) -> Node | None:
 
 def _slice_of_expand(node: Node, x: Node) -> Node:
     source, a = x.inputs[0], node.attrs
-    if source.op is CONST:
-        return fitted(source, node.shape)
     first = len(x.shape) - len(source.shape)
     kept = [n if m != 1 else 1 for n, m in zip(node.shape[first:], source.shape, strict=True)]
     starts = [s if m != 1 else 0 for s, m in zip(a.start[first:], source.shape, strict=True)]

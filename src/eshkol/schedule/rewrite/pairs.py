@@ -13,17 +13,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.node import Current, Node, make, remade
 from eshkol.ops.contraction import matrix_product
-from eshkol.ops.creation import iota
-from eshkol.ops.elementwise import cast, equal, mul, real, where
+from eshkol.ops.elementwise import cast, mul, real
 from eshkol.ops.fourier import dft
-from eshkol.ops.joining import concatenate
-from eshkol.ops.movement import flip, reshape
-from eshkol.ops.row import Op
+from eshkol.ops.movement import reshape
+from eshkol.ops.row import STRUCTURE, Aval, HasAval, NoDerivative, Op, Push, Shape, row
 from eshkol.ops.shapes import count
 from eshkol.ops.slicing import pad_constant, slice_
 from eshkol.ops.structural import CONST, NUMBERS, PAIRS
@@ -112,6 +112,53 @@ def _real_number(node: Node) -> float | None:
     return None if node.op is not CONST or node.attrs.array.imag != 0 else float(node.attrs.array.real)
 
 
+# --- rows of numbers, followed by i times them ------------------------------------------------------
+
+
+class Doubling(NamedTuple):
+    """Whether a lane takes a row, as cores walk over memory, or a number, as blocks do."""
+
+    rows: bool
+
+
+def _infer_doubled(a: Doubling, pairs: HasAval) -> Aval:
+    *lead, n, two = pairs.shape
+    return Aval((*lead, 2, n, two), pairs.dtype)
+
+
+def _doubled(a: Doubling, pairs: Any) -> Any:
+    return np.stack([pairs, np.stack([-pairs[..., 1], pairs[..., 0]], -1)], -3)
+
+
+def _doubled_lanes(a: Doubling, pairs: HasAval) -> Shape:
+    return pairs.shape[: -2 if a.rows else -1]
+
+
+def _doubled_code(e: Any, a: Doubling, lane: Any, write: Any, pairs: Any) -> None:
+    axes = len(pairs.shape) - 2
+    row = [lane[k] for k in range(axes)]
+
+    def take(place: Any) -> None:
+        re, im = (pairs([*row, place, part]) for part in (0, 1))
+        for which, numbers in enumerate(((re, im), (e.op("NEG", im), re))):
+            for part, number in enumerate(numbers):
+                write([*row, which, place, part], number)
+
+    if not a.rows:
+        take(lane[axes])
+        return
+    with e.counted(pairs.shape[-2]) as place:
+        take(place)
+
+
+DOUBLED: Op = row(Op(
+    name="doubled", doc="Rows of complex numbers, each followed by i times it, as pairs.", function=None,
+    names=("pairs",), group=STRUCTURE, method=False, infer=_infer_doubled, reference=_doubled,
+    lower=Push(_doubled_lanes, _doubled_code),
+    derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False),
+))  # fmt: skip
+
+
 # --- rules: what a node becomes; None for what stays as it is ---------------------------------------
 
 
@@ -136,10 +183,9 @@ def _product(w: _Walk, node: Node) -> Any:
     if x.op is CONST or y.op is CONST:
         return None
     one, other = w.pairs(x), w.pairs(y)
-    (*lead, k, n), rank = y.shape, len(y.shape)
-    turned = where(equal(iota.on(other, (2,)), 0), -flip(other, rank), flip(other, rank))
-    both = concatenate([reshape(z, (*lead, k, 1, 2 * n)) for z in (other, turned)], rank - 1)
-    product = matrix_product(reshape(one, (*x.shape[:-1], 2 * k)), reshape(both, (*lead, 2 * k, 2 * n)))
+    *lead, k, n = y.shape
+    both = reshape(make(DOUBLED, (other,), Doubling(not w.target.blocks)), (*lead, 2 * k, 2 * n))
+    product = matrix_product(reshape(one, (*x.shape[:-1], 2 * k)), both)
     return _numbers(reshape(product, (*node.shape, 2)))
 
 

@@ -11,12 +11,13 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from eshkol.atlas.machines import MachineDescription
 from eshkol.errors import TensorError
 from eshkol.graph.function import Function
 from eshkol.graph.node import (
@@ -53,7 +54,7 @@ _check_nan: ContextVar[bool] = ContextVar("check_nan", default=False)
 @contextmanager
 def check_nan(on: bool = True) -> Iterator[None]:
     """Within it, an op that gives NaN or infinity from numbers that are neither is an error."""
-    token = _check_nan.set(on)
+    token = _set_check_nan(on)
     try:
         yield
     finally:
@@ -62,7 +63,12 @@ def check_nan(on: bool = True) -> Iterator[None]:
 
 def set_check_nan(on: bool) -> None:
     """Turn the check on or off from here on."""
-    _check_nan.set(on)
+    _set_check_nan(on)
+
+
+def _set_check_nan(on: bool) -> Token[bool]:
+    front.give("looks_for_nan", _check_nan.get)  # until someone wants it, C need not ask
+    return _check_nan.set(on)
 
 
 class Machines:
@@ -139,7 +145,13 @@ def _keep_quick(key: Any, compiled: Compiled, machine: Machine) -> None:
     """Note how a graph is computed that was computed now, so that it is done in C the next time."""
     kept, plan = _kept.get(key), compiled.quick(machine)
     if kept is not None and kept.compiled is compiled and plan is not None:
-        kept.quick = machine, plan, kept.constants, machine.description
+        kept.quick = machine, plan, kept.constants, varying_description(machine)
+
+
+def varying_description(machine: Machine) -> MachineDescription | None:
+    """The description of a machine, which says how precise products are wanted; None where it is always the same."""
+    found = machine.description
+    return None if found.matrices is None else found
 
 
 def values_of(nodes: Sequence[Node]) -> tuple[Machine, list[Any]]:
@@ -378,7 +390,7 @@ def compile_graph(order: list[Node], leaves: list[Node], wanted: list[Node], var
 
 
 for _name, _given in {
-    "attributes": _attributes, "unknown_value": _unknown, "given_away": _given_away, "checks": CHECKS, "kept": _kept,
-    "looks_for_nan": _check_nan.get, "lock": COMPILER.acquire, "unlock": COMPILER.release, "compute": compute,
+    "attributes": _attributes, "unknown_value": _unknown, "given_away": _given_away, "kept": _kept,
+    "looks_for_nan": None, "lock": COMPILER.acquire, "unlock": COMPILER.release, "compute": compute,
 }.items():  # fmt: skip
     front.give(_name, _given)

@@ -73,6 +73,7 @@ _keeper = _Keeper()
 
 _DATA = 2 * ctypes.sizeof(ctypes.c_void_p)  # NumPy's arrays begin with Python's head, and then have the address
 _FLAGS = 64  # where they have what is said of their layout, as C reads it, too (native/front)
+_NEW_ARRAY = 94  # the place of PyArray_NewFromDescr in the table of NumPy's functions
 _words = (ctypes.c_uint64 * ((sys.maxsize >> 4) + 1)).from_address(0)  # all memory: to index it takes no time
 
 
@@ -103,6 +104,21 @@ address_of = _quickest()
 def reads_heads() -> bool:
     """Whether an array has its address where C reads it."""
     return address_of is _address_in_head
+
+
+def _new_array() -> int:
+    """Where NumPy has its function that makes an array, PyArray_NewFromDescr; 0 where that is not known.
+
+    It is in the table that NumPy offers to code in C, at a place that is fixed: extensions rely on it in every version.
+    """
+    if not reads_heads():
+        return 0
+    from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
+
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    table = (ctypes.c_void_p * (_NEW_ARRAY + 1)).from_address(pointer(_multiarray_umath._ARRAY_API, None))
+    return table[_NEW_ARRAY] or 0
 
 
 def addresses_of(arrays: Sequence[Array]) -> list[int]:
@@ -237,3 +253,4 @@ front.give("reshape", np.ndarray.reshape)
 front.give("transpose", np.ndarray.transpose)
 front.give("heads", reads_heads())
 front.give("exclusive", exclusive)
+front.arrays_by(_new_array())

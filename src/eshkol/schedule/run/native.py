@@ -104,8 +104,8 @@ class NativePlan:
         # Where the memory of what is exchanged by a loop begins.
         self.homes = {p: offset for p, offset in self.arena.offsets.items() if self.where[p][0] != ARENA}
         self.constants = [np.asarray(a, order="C") for _, a in plan.constants]
-        # Complex numbers that are computed as pairs are made as what they are.
-        made = {p: aval for p, aval in plan.results if aval.dtype is not plan.places[p].dtype}
+        # Results are made as they are seen: under their shapes, and complex numbers though they are computed as pairs.
+        made = dict(reversed(plan.results))
         self.given = [made.get(p, plan.places[p]) for p in given]
         like = {**dict(enumerate(plan.places)), **dict(zip(given, self.given, strict=True))}
         slots = {p: k for k, p in enumerate(own)}
@@ -271,7 +271,7 @@ class NativePlan:
         homes = tuple([n for p, offset in self.homes.items() for n in (self.where[p][0], offset)])
         return front.plan(
             runner.made, failed, runner.scratch, self.count, len(self.plan.params), tuple(self.constants), fresh, arena,
-            self.arena.size, homes, tuple(self.results),
+            self.arena.size, homes, tuple(self.results), is_brief(self.plan, [p.size for p in self.plan.places]),
         )  # fmt: skip
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
@@ -489,6 +489,15 @@ def _swap(carries: Sequence[tuple[int, int]], plan: NativePlan, addresses: list[
 
 
 BYTE = np.dtype(np.uint8)
+BRIEF = 1 << 14  # bytes of all places: what is done with fewer takes less time than Python's lock is worth
+
+
+def is_brief(plan: Plan, sizes: Sequence[int]) -> bool:
+    """Whether a plan whose places have these sizes is done at once: a few programs over a few bytes."""
+    simple = all(isinstance(step, Launch | Copy) for step in plan.steps)
+    return simple and len(plan.steps) <= 4 and sum(sizes) <= BRIEF
+
+
 _Part: TypeAlias = Joined | OnHost | _HostLoop | _HostWhile | _HostBranch
 
 

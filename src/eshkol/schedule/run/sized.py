@@ -88,7 +88,7 @@ class SizedPlan(NativePlan):
         fresh = tuple([fresh_array(s, p.dtype.numpy) for s, p in zip(shapes, self.given, strict=True)])
         quick = front.plan(
             runner.made, failed, runner.scratch, self.count, len(self.plan.params), tuple(self.constants), fresh,
-            fresh_array((arena,), BYTE), arena, tuple(homes), tuple(results),
+            fresh_array((arena,), BYTE), arena, tuple(homes), tuple(results), False,
         )  # fmt: skip
         given = [np.array(x, dtype) for x, (_, dtype) in zip(numbers, self.numbers, strict=True)]
         return Instance(quick, given)

@@ -65,16 +65,16 @@ class _Function(LaneWriter):
     def text(self, name: str, ty: Type, result: Register, given: int) -> str:
         """The program, whose first instructions write the registers that are given."""
         t, instructions = llvm_type(ty), self.program.instructions
-        for self.index, instruction in enumerate(instructions):
-            if not self.analysis.reachable(self.index):
+        for index, instruction in enumerate(instructions):
+            if not self.analysis.reachable(index):
                 continue
-            self.e.place(f"i{self.index}")
-            if self.index < given:
-                self.write_register(instruction.dst, ty, f"%x{self.index}")
-                self.go(self.index + 1)
+            self.begin(index)
+            if index < given:
+                self.write_register(instruction.dst, ty, f"%x{index}")
+                self.go(index + 1)
             else:
                 self._instruction(instruction)
-        self.e.place(f"i{len(instructions)}")
+        self.begin(len(instructions))
         self.e.do(f"ret {t} {self.e.load(t, self.slot(result, ty))}")
         parameters = ", ".join(f"{t} %x{k}" for k in range(given))
         return self.e.defined(f"internal {t} @{name}({parameters}) nounwind", begin=[f"  {self.begins()}"])

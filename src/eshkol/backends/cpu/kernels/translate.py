@@ -21,7 +21,8 @@ from eshkol.atlas.expand import is_collective
 from eshkol.atlas.isa import Control, Instruction, Kind, element_type
 from eshkol.atlas.operands import Shared, address_base
 from eshkol.atlas.program import Program
-from eshkol.atlas.validate import extent, memory_operands, validate
+from eshkol.atlas.types import Type
+from eshkol.atlas.validate import Analysis, extent, memory_operands, validate
 from eshkol.backends.cpu.kernels import called, loops, macro
 from eshkol.backends.cpu.kernels.lane import CpuLane
 from eshkol.backends.cpu.kernels.loops import Promises
@@ -37,6 +38,7 @@ from eshkol.backends.lanes.ranges import ranges
 from eshkol.llvm.targets import Target
 
 MANY_BITS = 256  # of an integer, from which on a lane is computed by itself
+SHORT = 64  # instructions of a program in which a division counts
 GRID_WIDE = frozenset({"GridSync", "PoolAlloc", "PoolFree"})
 
 
@@ -88,7 +90,8 @@ def translate(program: Program, target: Target, macros: Mapping[int, Macro] | No
             functions.append(checked.write("lane", seldom=True))
             declared |= checked.e.declared
             calls |= checked.called
-        over_lanes = SCALAR_LOOP if _is_costly(program, early) else metadata.loops[LANES]
+        one_by_one = _is_costly(program, early) or _divides(analysis)
+        over_lanes = SCALAR_LOOP if one_by_one else metadata.loops[LANES]
         kernel = loops.one_loop(program, layout, promises, guard, over_lanes)
     for op, ty in calls:
         written, more = called.function(op, ty, shifts)
@@ -116,6 +119,18 @@ def _is_costly(program: Program, early: Collection[int] = ()) -> bool:
     if any(i.operands[k].bits > MANY_BITS for i in program.instructions for k in i.op.places[Kind.TYPE]):
         return True  # copies of code for so wide integers make LLVM slow, not the program fast
     return uniform_steps(program, frozenset(early)) > MANY_STEPS
+
+
+def _divides(analysis: Analysis) -> bool:
+    """Whether a short program divides integers of 64 bits, which no machine does with vectors.
+
+    These would be taken apart and put together around each division, which takes longer than lane after lane does.
+    """
+    instructions = analysis.flow.program.instructions
+    return len(instructions) <= SHORT and any(
+        i.op.name in ("DIV", "REM") and analysis.type_before(k, i.reads()[0]) in (Type.I64, Type.U64)
+        for k, i in enumerate(instructions)
+    )
 
 
 def _needs_its_block(i: Instruction) -> bool:

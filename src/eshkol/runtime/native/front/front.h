@@ -68,7 +68,7 @@ typedef struct { /* a value in such memory, under a shape */
     X(bool_) X(true_) X(ellipsis) X(text) X(list) X(slice) X(dict) X(dtype) X(library_error)                      \
     X(learn) X(examined) X(refused) X(floats) X(compute_now) X(note) X(look_through) X(lacking) X(attribute_error)    \
     X(false_) X(heads) X(bfloat16) X(as_array) X(scopes_at_work) X(checks) X(looks_for_nan) X(lock) X(unlock)     \
-    X(machines) X(kept) X(compute) X(exclusive) X(reshape_op) X(permute_op) X(transpose) X(no_names)          \
+    X(machines) X(kept) X(compute) X(exclusive) X(reshape_op) X(permute_op) X(transpose) X(no_names) X(device_now) \
     X(bool_dtype) X(long_dtype) X(stored) X(resident) X(is_finalizing) X(let_go) X(float_dtype) X(double_dtype)  \
     X(empty) X(simple_tuples) X(max_op) X(min_op) X(argmax_op) X(argmin_op)
 
@@ -82,8 +82,8 @@ typedef struct {
 #define FRONT_NAMES(X)                                                                                         \
     X(front) X(shape) X(dtype) X(differentiable) X(is_integer) X(bits) X(co_filename) X(f_lasti) X(f_back)     \
     X(device) X(loose) X(address) X(quick) X(nbytes) X(move_to_end) X(array) X(start) X(stop) X(step) X(view)  \
-    X(item) X(copy) X(stack) X(crosses) X(on) X(scope) X(__array_struct__) X(__array_interface__)               \
-    X(give) X(description) X(numpy)
+    X(item) X(copy) X(stack) X(crosses) X(scope) X(__array_struct__) X(__array_interface__)               \
+    X(give) X(description) X(numpy) X(_called) X(cell_contents)
 
 typedef struct {
 #define X(name) Object *name;
@@ -115,6 +115,7 @@ typedef struct { /* what is known of a node before it is made; all borrowed */
 } Known;
 
 Row *row_of(Object *op);                                    /* borrowed; NULL with an error */
+Object *attributes_of(Node *node);                          /* borrowed; NULL with an error */
 Object *make_node(Object *op, Object *inputs, Object *attrs); /* new reference; the tuple is borrowed */
 Object *make_known(const Known *known, Object *inputs);      /* the same, without asking for its shape */
 void node_operators(void *slots);                           /* TypeSlots: arithmetic of nodes */
@@ -125,6 +126,7 @@ bool is_tensor(Object *object);                             /* also of a class t
 bool is_differentiable(Object *dtype);
 bool look_through(Object *made, Object *source);            /* note what others would give a window into */
 Object *new_leaf(Object *data, Object *dtype, Object *site, Object *device); /* new reference; the rest is borrowed */
+Object *new_shaped_leaf(Object *data, Object *shape, Object *dtype, Object *site, Object *device); /* likewise */
 int compute_kept(Object *results, Object *kept, Object *machine); /* 1 done, 0 nothing has happened, -1 an error */
 Object *seen_as(Node *node, const Known *known);            /* a leaf, where it is small and at hand; NULL: it is not */
 Object *extreme_of(Node *node, const Known *known);         /* the same of a greatest or least element */
@@ -135,7 +137,12 @@ Object *site_now(void);                                     /* new reference; No
 Object *constant_of(Object *number, Object *dtype);         /* new reference; NULL without an error: not here */
 
 void settle_node(Node *node);                               /* a leaf of what has data, if nothing needs its history */
-Object *run_plan(Object *plan, Object *arrays, bool quietly); /* quietly: NULL without an error where it fails */
+/* The results of a plan, new references, for arrays; they may take the same places. Where it fails and is to do so
+ * quietly, there is no error. */
+bool run_plan(Object *plan, Object *const *given, Size count, bool quietly, Object **results);
+Object *run_plan_on(Object *plan, Object *arrays, bool quietly); /* the same of lists */
+Size plan_results(Object *plan);
+Object *plan_shape(Object *plan, Size number);              /* of a result, borrowed; NULL where it is not known */
 bool is_device_plan(Object *object);
 Object *run_device_plan(Object *plan, Object *values);      /* lists of values on the device */
 bool is_resident(Object *value);

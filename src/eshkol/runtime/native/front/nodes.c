@@ -114,7 +114,8 @@ static bool enter_table(Node *node)
 
 /* ---- the type --------------------------------------------------------------------------------------------------- */
 
-#define FIELDS(X) X(op) X(inputs) X(attrs) X(data) X(device) X(dtype) X(outs) X(scopes) X(shape) X(site)
+#define MEMBERS(X) X(op) X(inputs) X(data) X(device) X(dtype) X(outs) X(scopes) X(shape) X(site)
+#define FIELDS(X) MEMBERS(X) X(attrs)
 
 static int visit_node(Object *self, Visit visit, void *how)
 {
@@ -153,11 +154,43 @@ static void deallocate_node(Object *self)
 
 static Member node_members[] = {
 #define X(field) {#field, MEMBER_OBJECT, offsetof(Node, field), 0, NULL},
-    FIELDS(X)
+    MEMBERS(X)
 #undef X
     {"depth", MEMBER_SIZE, offsetof(Node, depth), 0, NULL},
     {"__weaklistoffset__", MEMBER_SIZE, offsetof(Node, weak), READ_ONLY, NULL},
     {NULL, 0, 0, 0, NULL},
+};
+
+/* Leaves get their attributes when someone asks for them, which happens to few. */
+static Object *leaf_attributes(Object *shape, Object *dtype);
+
+Object *attributes_of(Node *node)
+{
+    if (node->attrs) return node->attrs;
+    if (node->op == helper.buffer_op && node->shape && node->dtype)
+        node->attrs = leaf_attributes(node->shape, node->dtype);
+    else
+        python.PyErr_SetString(helper.attribute_error, "attrs");
+    return node->attrs;
+}
+
+static Object *get_attributes(Object *self, void *which)
+{
+    (void)which;
+    Object *found = attributes_of((Node *)self);
+    return found ? held(found) : NULL;
+}
+
+static int set_attributes(Object *self, Object *attrs, void *which)
+{
+    (void)which;
+    become(&((Node *)self)->attrs, attrs ? held(attrs) : NULL);
+    return 0;
+}
+
+static Property node_properties[] = {
+    {"attrs", get_attributes, set_attributes, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
 };
 
 /* ---- rows ------------------------------------------------------------------------------------------------------- */
@@ -440,29 +473,32 @@ static Object *leaf_attributes(Object *shape, Object *dtype)
     return made;
 }
 
-Object *new_leaf(Object *data, Object *dtype, Object *site, Object *device)
+Object *new_shaped_leaf(Object *data, Object *shape, Object *dtype, Object *site, Object *device)
 {
-    Object *shape = python.PyObject_GetAttr(data, name_of.shape);
-    if (!shape) return NULL;
-    Object *attrs = leaf_attributes(shape, dtype), *nothing = attrs ? python.PyTuple_New(0) : NULL;
+    Object *nothing = python.PyTuple_New(0);
     Node *node = nothing ? blank() : NULL;
     if (!node) {
-        dropped(shape);
-        dropped(attrs);
         dropped(nothing);
         return NULL;
     }
     node->op = held(helper.buffer_op);
     node->inputs = nothing;
-    node->attrs = attrs;
     node->data = held(data);
     node->device = held(device);
     node->dtype = held(dtype);
     node->outs = held(helper.none);
     node->scopes = held(helper.no_scopes);
-    node->shape = shape;
+    node->shape = held(shape);
     node->site = held(site);
     return &node->head;
+}
+
+Object *new_leaf(Object *data, Object *dtype, Object *site, Object *device)
+{
+    Object *shape = python.PyObject_GetAttr(data, name_of.shape);
+    Object *leaf = shape ? new_shaped_leaf(data, shape, dtype, site, device) : NULL;
+    dropped(shape);
+    return leaf;
 }
 
 static Object *device_of(Object *data)
@@ -511,20 +547,18 @@ static Object *buffers(Object *self, Object *const *given, Size count)
 /* A node that has data becomes a leaf, unless a transformation at work may ask how it was computed (graph/node.py). */
 void settle_node(Node *node)
 {
-    if (node->data == helper.none || python.PyTuple_Size(node->inputs) == 0) return;
+    Object *op = node->op;
+    if (node->data == helper.none || op == helper.buffer_op || op == helper.const_op || op == helper.placeholder_op)
+        return;
     if (node->scopes != helper.no_scopes) {
         dropped(python.PyObject_CallFunctionObjArgs(helper.settle, node, NULL));
         return;
     }
-    Object *attrs = leaf_attributes(node->shape, node->dtype), *nothing = python.PyTuple_New(0);
-    if (!attrs || !nothing) {
-        dropped(attrs);
-        dropped(nothing);
-        return;
-    }
+    Object *nothing = python.PyTuple_New(0);
+    if (!nothing) return;
     leave_table(node);
     become(&node->op, held(helper.buffer_op));
-    become(&node->attrs, attrs);
+    become(&node->attrs, NULL);
     become(&node->inputs, nothing);
     node->depth = 0;
 }
@@ -555,8 +589,8 @@ bool open_nodes(Object *module)
     static TypeSpec row_spec = {"eshkol.runtime.front.Row", sizeof(Row), 0, TYPE_DEFAULT, row_slots};
     static TypeSlot node_slots[32] = {
         {SLOT_DEALLOCATE, deallocate_node}, {SLOT_TRAVERSE, visit_node}, {SLOT_CLEAR, clear_node},
-        {SLOT_MEMBERS, node_members}};
-    node_operators(node_slots + 4);
+        {SLOT_MEMBERS, node_members}, {SLOT_PROPERTIES, node_properties}};
+    node_operators(node_slots + 5);
     static TypeSpec node_spec = {
         "eshkol.runtime.front.NodeBase", sizeof(Node), 0, TYPE_DEFAULT | TYPE_BASE | TYPE_COLLECTED, node_slots};
     row_type = python.PyType_FromSpec(&row_spec);

@@ -8,26 +8,47 @@
 
 #include <stdlib.h>
 
-enum { SPARES = 4, ARRAY_DATA = 16 };
+enum { SPARES = 4, ARRAY_DATA = 16, FEW = 32, MOST_AXES = 64 };
 
 typedef struct {
     eshkol_sequence *sequence;
     Object *owner;
 } Ready;
 
+typedef struct { /* an array that a run makes; all borrowed */
+    Object *make, *args;
+    Object *dtype; /* of NumPy's, where its own function makes the array; else NULL */
+    int axes;
+    const Size *extents;
+} Fresh;
+
+typedef struct { /* borrowed, too */
+    Size number;   /* among parameters, constants and fresh arrays */
+    Object *seen;  /* the shape under which it is seen, if that is another than the array's; else NULL */
+    Object *shape; /* the shape that it has then, where that is known; else NULL */
+} Result;
+
+typedef struct {
+    Size place, offset; /* in the arena */
+} Home;
+
 typedef struct {
     Object head;
     Object *make, *failed, *scratch;           /* a sequence; an error of one; memory to work in, or None */
     Object *constants;                         /* arrays */
-    Object *fresh, *arena;                     /* (function, arguments) of arrays that a run makes, and of its arena */
-    Object *homes;                             /* place, offset in the arena, place, offset ... */
-    Object *results;                           /* (number among parameters, constants and fresh ones, shape or None) */
+    Object *fresh_of, *arena;                  /* (function, arguments) of arrays that a run makes, and of its arena */
+    Object *results_of;                        /* (number among parameters, constants and fresh ones, shape or None) */
     Size params, places, arena_bytes;
+    Size constant_count, fresh_count, result_count, home_count;
+    Fresh *fresh; /* these three and the extents are one piece of memory */
+    Result *results;
+    Home *homes;
+    bool brief; /* it takes no longer than to let others have Python's lock */
     Ready spares[SPARES];
     int spare_count;
 } Plan;
 
-#define FIELDS(X) X(make) X(failed) X(scratch) X(constants) X(fresh) X(arena) X(homes) X(results)
+#define FIELDS(X) X(make) X(failed) X(scratch) X(constants) X(fresh_of) X(arena) X(results_of)
 
 static int visit_plan(Object *self, Visit visit, void *how)
 {
@@ -58,6 +79,7 @@ static void deallocate_plan(Object *self)
     Object *type = self->type;
     python.PyObject_GC_UnTrack(self);
     clear_plan(self);
+    free(((Plan *)self)->fresh);
     python.PyObject_GC_Del(self);
     dropped(type);
 }
@@ -88,128 +110,239 @@ static bool taken(Plan *plan, Ready *ready)
     return false;
 }
 
-/* All arrays of a run: those of the parameters, the constants, and fresh ones. */
-static Object *arrays_of(Plan *plan, Object *given)
+/* Made by NumPy's own function, whose address Python looks up (schedule/run/memory.py `new_array`). */
+typedef Object *(*NewArray)(Object *type, Object *dtype, int axes, const Size *extents, const Size *strides, void *data,
+                            int flags, Object *like);
+static NewArray new_array;
+
+static Object *made(const Fresh *fresh)
 {
-    Size constants = python.PyTuple_Size(plan->constants), fresh = python.PyTuple_Size(plan->fresh);
-    Object *own = python.PyList_New(plan->params + constants + fresh);
-    if (!own) return NULL;
+    if (!fresh->dtype) return python.PyObject_CallObject(fresh->make, fresh->args);
+    return new_array(helper.array, held(fresh->dtype), fresh->axes, fresh->extents, NULL, NULL, 0, NULL);
+}
+
+/* All arrays of a run: those of the parameters, the constants, and fresh ones; new references to all, or to none. */
+static bool arrays_of(const Plan *plan, Object *const *given, Object **own)
+{
     for (Size k = 0; k < plan->params; k++)
-        python.PyList_SetItem(own, k, held(python.PyList_GetItem(given, k)));
-    for (Size k = 0; k < constants; k++)
-        python.PyList_SetItem(own, plan->params + k, held(python.PyTuple_GetItem(plan->constants, k)));
-    for (Size k = 0; k < fresh; k++) {
-        Object *pair = python.PyTuple_GetItem(plan->fresh, k);
-        Object *array = python.PyObject_CallObject(python.PyTuple_GetItem(pair, 0), python.PyTuple_GetItem(pair, 1));
+        *own++ = held(given[k]);
+    for (Size k = 0; k < plan->constant_count; k++)
+        *own++ = held(python.PyTuple_GetItem(plan->constants, k));
+    for (Size k = 0; k < plan->fresh_count; k++) {
+        Object *array = made(&plan->fresh[k]);
         if (!array) {
-            dropped(own);
-            return NULL;
+            for (Size before = plan->params + plan->constant_count + k; before > 0; before--)
+                dropped(*--own);
+            return false;
         }
-        python.PyList_SetItem(own, plan->params + constants + k, array);
+        *own++ = array;
     }
-    return own;
+    return true;
 }
 
-static Object *results_of(Plan *plan, Object *own)
+static bool results_of(const Plan *plan, Object *const *own, Object **results)
 {
-    Size count = python.PyTuple_Size(plan->results);
-    Object *results = python.PyList_New(count);
-    for (Size k = 0; results && k < count; k++) {
-        Object *pair = python.PyTuple_GetItem(plan->results, k), *shape = python.PyTuple_GetItem(pair, 1);
-        Size number;
-        Object *array = number_at(pair, 0, &number) ? python.PyList_GetItem(own, number) : NULL;
-        if (array)
-            array = shape == helper.none ? held(array)
-                                         : python.PyObject_CallFunctionObjArgs(helper.reshape, array, shape, NULL);
-        if (array)
-            python.PyList_SetItem(results, k, array);
-        else
-            become(&results, NULL);
+    for (Size k = 0; k < plan->result_count; k++) {
+        const Result *result = &plan->results[k];
+        Object *array = own[result->number];
+        array = result->seen ? python.PyObject_CallFunctionObjArgs(helper.reshape, array, result->seen, NULL)
+                             : held(array);
+        if (!array) {
+            while (k > 0)
+                dropped(results[--k]);
+            return false;
+        }
+        results[k] = array;
     }
-    return results;
+    return true;
 }
 
-static void fill(Plan *plan, uint64_t *places, uint64_t base, Object *own)
+/* Where the arena of a run begins; what frees it again goes to `small` or `large`. */
+static bool arena_of(const Plan *plan, void **small, Object **large, uint64_t *base)
 {
-    Size count = python.PyList_Size(own), homes = python.PyTuple_Size(plan->homes);
-    places[0] = base;
-    for (Size k = 0; k < count; k++)
-        places[1 + k] = address_of(python.PyList_GetItem(own, k));
-    for (Size k = 0; k + 1 < homes; k += 2) {
-        Size place, offset;
-        if (number_at(plan->homes, k, &place) && number_at(plan->homes, k + 1, &offset))
-            places[place] = base + (uint64_t)offset;
+    if (!plan->arena_bytes) return true;
+    if (plan->arena != helper.none) {
+        Object *make = python.PyTuple_GetItem(plan->arena, 0);
+        *large = python.PyObject_CallObject(make, python.PyTuple_GetItem(plan->arena, 1));
+        if (!*large) return false;
+        *base = address_of(*large);
+        return true;
     }
+    *small = aligned_alloc(64, (size_t)(plan->arena_bytes + 63) / 64 * 64);
+    *base = (uint64_t)(uintptr_t)*small;
+    if (!*small) python.PyErr_NoMemory();
+    return *small != NULL;
 }
 
-/* The results, where the parameters have these values. */
-Object *run_plan(Object *self, Object *given, bool quietly)
+/* The sequence over these arrays; false with an error, unless that is to be told by someone else. */
+static bool run_over(const Plan *plan, const Ready *ready, Object *const *own, bool quietly)
 {
-    Plan *plan = (Plan *)self;
-    if (python.PyList_Size(given) != plan->params)
-        return python.PyErr_Occurred() ? NULL : complain("a plan is given as many arrays as it has parameters");
-    for (Size k = 0; k < plan->params; k++)
-        if (python.PyList_GetItem(given, k)->type != helper.array) return complain("a plan is given arrays");
-    Ready ready;
-    if (!taken(plan, &ready)) return NULL;
-    Object *own = arrays_of(plan, given), *arena = NULL, *scratch = NULL, *results = NULL;
+    Object *arena = NULL, *scratch = NULL;
     void *small = NULL;
-    uint64_t base = 0;
-    bool whole = own != NULL;
-    if (whole && plan->arena_bytes) {
-        if (plan->arena != helper.none) {
-            Object *make = python.PyTuple_GetItem(plan->arena, 0);
-            arena = python.PyObject_CallObject(make, python.PyTuple_GetItem(plan->arena, 1));
-            whole = arena != NULL;
-            if (whole) base = address_of(arena);
-        } else {
-            small = aligned_alloc(64, (size_t)(plan->arena_bytes + 63) / 64 * 64);
-            whole = small != NULL;
-            base = (uint64_t)(uintptr_t)small;
-            if (!whole) python.PyErr_NoMemory();
-        }
-    }
+    uint64_t base = 0, *places = ready->sequence->places;
+    bool whole = arena_of(plan, &small, &arena, &base);
     if (whole && plan->scratch != helper.none) {
         scratch = python.PyObject_CallObject(plan->scratch, NULL);
         Object *address = scratch ? python.PyObject_GetAttr(scratch, name_of.address) : NULL;
-        if (address) ready.sequence->places[plan->places] = (uint64_t)python.PyLong_AsLongLong(address);
+        if (address) places[plan->places] = (uint64_t)python.PyLong_AsLongLong(address);
         whole = address != NULL;
         dropped(address);
     }
     if (whole) {
-        fill(plan, ready.sequence->places, base, own);
-        void *state = python.PyEval_SaveThread();
-        int status = eshkol_sequence_run(ready.sequence);
-        python.PyEval_RestoreThread(state);
-        if (!status)
-            results = results_of(plan, own);
-        else { /* it is told, and a sequence that has failed is not used again */
-            Object *code = quietly ? NULL : python.PyLong_FromLongLong(status);
-            if (code) dropped(python.PyObject_CallFunctionObjArgs(plan->failed, ready.owner, code, NULL));
-            dropped(code);
-            whole = false;
-        }
+        places[0] = base;
+        for (Size k = 0, count = plan->params + plan->constant_count + plan->fresh_count; k < count; k++)
+            places[1 + k] = address_of(own[k]);
+        for (Size k = 0; k < plan->home_count; k++)
+            places[plan->homes[k].place] = base + (uint64_t)plan->homes[k].offset;
+        void *state = plan->brief ? NULL : python.PyEval_SaveThread();
+        int status = eshkol_sequence_run(ready->sequence);
+        if (state) python.PyEval_RestoreThread(state);
+        whole = !status;
+        Object *code = whole || quietly ? NULL : python.PyLong_FromLongLong(status);
+        if (code) dropped(python.PyObject_CallFunctionObjArgs(plan->failed, ready->owner, code, NULL));
+        dropped(code);
     }
-    if (whole && plan->spare_count < SPARES)
-        plan->spares[plan->spare_count++] = ready;
-    else
-        dropped(ready.owner);
     free(small);
-    dropped(own);
     dropped(arena);
     dropped(scratch);
+    return whole;
+}
+
+bool run_plan(Object *self, Object *const *given, Size count, bool quietly, Object **results)
+{
+    Plan *plan = (Plan *)self;
+    if (count != plan->params) return complain("a plan is given as many arrays as it has parameters") != NULL;
+    for (Size k = 0; k < count; k++)
+        if (given[k]->type != helper.array) return complain("a plan is given arrays") != NULL;
+    const Size all = count + plan->constant_count + plan->fresh_count;
+    Object *few[FEW], **own = all <= FEW ? few : malloc((size_t)all * sizeof *own);
+    if (!own) return python.PyErr_NoMemory() != NULL;
+    Ready ready;
+    bool done = false;
+    if (arrays_of(plan, given, own)) {
+        if (taken(plan, &ready)) {
+            done = run_over(plan, &ready, own, quietly);
+            if (done && plan->spare_count < SPARES)
+                plan->spares[plan->spare_count++] = ready;
+            else
+                dropped(ready.owner); /* a sequence that has failed is not used again */
+            done = done && results_of(plan, own, results);
+        }
+        for (Size k = 0; k < all; k++)
+            dropped(own[k]);
+    }
+    if (own != few) free(own);
+    return done;
+}
+
+Size plan_results(Object *plan) { return ((Plan *)plan)->result_count; }
+Object *plan_shape(Object *plan, Size number) { return ((Plan *)plan)->results[number].shape; }
+
+Object *run_plan_on(Object *self, Object *given, bool quietly)
+{
+    const Plan *plan = (Plan *)self;
+    const Size count = python.PyList_Size(given), most = count > plan->result_count ? count : plan->result_count;
+    if (count < 0) return NULL;
+    Object *few[FEW], **values = most <= FEW ? few : malloc((size_t)most * sizeof *values), *results = NULL;
+    if (!values) return python.PyErr_NoMemory();
+    for (Size k = 0; k < count; k++)
+        values[k] = python.PyList_GetItem(given, k);
+    if (run_plan(self, values, count, quietly, values)) { /* which has read what was given before it writes */
+        results = python.PyList_New(plan->result_count);
+        for (Size k = 0; k < plan->result_count; k++)
+            if (results)
+                python.PyList_SetItem(results, k, values[k]);
+            else
+                dropped(values[k]);
+    }
+    if (values != few) free(values);
     return results;
 }
 
-static Object *run(Object *self, Object *given) { return run_plan(self, given, false); }
+static Object *run(Object *self, Object *given) { return run_plan_on(self, given, false); }
+
+/* ---- making one ------------------------------------------------------------------------------------------------- */
+
+static bool is_plain(Object *shape)
+{
+    if (shape->type != helper.plain_tuple || python.PyTuple_Size(shape) > MOST_AXES) return false;
+    for (Size k = 0, axes = python.PyTuple_Size(shape); k < axes; k++)
+        if (python.PyTuple_GetItem(shape, k)->type != helper.int_) return false;
+    return true;
+}
+
+/* What a run needs to know of tuples, read from them once. */
+static bool read_fresh(Plan *plan, Size *extents)
+{
+    for (Size k = 0; k < plan->fresh_count; k++) {
+        Object *pair = python.PyTuple_GetItem(plan->fresh_of, k), *args = python.PyTuple_GetItem(pair, 1);
+        Fresh *fresh = &plan->fresh[k];
+        fresh->make = python.PyTuple_GetItem(pair, 0);
+        fresh->args = args;
+        Object *shape = python.PyTuple_GetItem(args, 0);
+        if (!new_array || fresh->make != helper.empty || !is_plain(shape)) continue;
+        fresh->dtype = python.PyTuple_GetItem(args, 1);
+        fresh->axes = (int)python.PyTuple_Size(shape);
+        fresh->extents = extents;
+        for (Size axis = 0; axis < fresh->axes; axis++)
+            *extents++ = python.PyLong_AsLongLong(python.PyTuple_GetItem(shape, axis));
+    }
+    return !python.PyErr_Occurred();
+}
+
+static bool read_results(Plan *plan)
+{
+    const Size before = plan->params + plan->constant_count;
+    for (Size k = 0; k < plan->result_count; k++) {
+        Object *pair = python.PyTuple_GetItem(plan->results_of, k), *shape = python.PyTuple_GetItem(pair, 1);
+        Result *result = &plan->results[k];
+        if (!number_at(pair, 0, &result->number)) return false;
+        if (result->number < 0 || result->number >= before + plan->fresh_count)
+            return complain("a result of a plan is one of its arrays") != NULL;
+        if (shape != helper.none)
+            result->seen = result->shape = shape;
+        else if (result->number >= before)
+            result->shape = python.PyTuple_GetItem(plan->fresh[result->number - before].args, 0);
+        if (result->shape && result->shape->type != helper.plain_tuple) result->shape = NULL;
+    }
+    return true;
+}
+
+static bool read_all(Plan *plan, Object *homes)
+{
+    plan->constant_count = python.PyTuple_Size(plan->constants);
+    plan->fresh_count = python.PyTuple_Size(plan->fresh_of);
+    plan->result_count = python.PyTuple_Size(plan->results_of);
+    plan->home_count = python.PyTuple_Size(homes) / 2;
+    if (python.PyErr_Occurred()) return false;
+    Size axes = 0;
+    for (Size k = 0; k < plan->fresh_count; k++) {
+        Object *args = python.PyTuple_GetItem(python.PyTuple_GetItem(plan->fresh_of, k), 1);
+        Object *shape = args ? python.PyTuple_GetItem(args, 0) : NULL;
+        if (!shape) return false;
+        axes += is_plain(shape) ? python.PyTuple_Size(shape) : 0;
+    }
+    const size_t fresh = (size_t)plan->fresh_count * sizeof(Fresh);
+    const size_t results = (size_t)plan->result_count * sizeof(Result);
+    const size_t home_bytes = (size_t)plan->home_count * sizeof(Home);
+    char *memory = calloc(1, fresh + results + home_bytes + (size_t)axes * sizeof(Size) + 1);
+    if (!memory) return python.PyErr_NoMemory() != NULL;
+    plan->fresh = (Fresh *)(void *)memory;
+    plan->results = (Result *)(void *)(memory + fresh);
+    plan->homes = (Home *)(void *)(memory + fresh + results);
+    for (Size k = 0; k < plan->home_count; k++)
+        if (!number_at(homes, 2 * k, &plan->homes[k].place) || !number_at(homes, 2 * k + 1, &plan->homes[k].offset))
+            return false;
+    return read_fresh(plan, (Size *)(void *)(memory + fresh + results + home_bytes)) && read_results(plan);
+}
 
 static Object *plan_type;
 
-/* plan(make, failed, scratch, places, params, constants, fresh, arena, arena_bytes, homes, results) */
+/* plan(make, failed, scratch, places, params, constants, fresh, arena, arena_bytes, homes, results, brief) */
 static Object *new_plan(Object *self, Object *const *given, Size count)
 {
     (void)self;
-    if (count != 11) return complain("plan(...) takes eleven arguments");
+    if (count != 12) return complain("plan(...) takes twelve arguments");
     Plan *plan = (Plan *)python.PyType_GenericAlloc(plan_type, 0);
     if (!plan) return NULL;
     plan->make = held(given[0]);
@@ -218,18 +351,29 @@ static Object *new_plan(Object *self, Object *const *given, Size count)
     plan->places = python.PyLong_AsLongLong(given[3]);
     plan->params = python.PyLong_AsLongLong(given[4]);
     plan->constants = held(given[5]);
-    plan->fresh = held(given[6]);
+    plan->fresh_of = held(given[6]);
     plan->arena_bytes = python.PyLong_AsLongLong(given[8]);
     plan->arena = held(plan->arena_bytes >= COUNTED ? given[7] : helper.none);
-    plan->homes = held(given[9]);
-    plan->results = held(given[10]);
-    if (!python.PyErr_Occurred()) return &plan->head;
+    plan->results_of = held(given[10]);
+    plan->brief = python.PyObject_IsTrue(given[11]) == 1;
+    if (!python.PyErr_Occurred() && read_all(plan, given[9])) return &plan->head;
     dropped(&plan->head);
     return NULL;
 }
 
+/* arrays_by(address): NumPy's function that makes an array; 0: there is none that is known. */
+static Object *arrays_by(Object *self, Object *address)
+{
+    (void)self;
+    long long where = python.PyLong_AsLongLong(address);
+    if (python.PyErr_Occurred()) return NULL;
+    new_array = (NewArray)(uintptr_t)where;
+    return held(helper.none);
+}
+
 static Method functions[] = {
     {"plan", new_plan, FAST_CALL, "A plan that is one sequence over arrays of the host."},
+    {"arrays_by", arrays_by, ONE_ARGUMENT, "Where NumPy has its function that makes an array."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -33,7 +33,8 @@ typedef int (*Visit)(Object *, void *);
     X(Object *, PyTuple_GetItem, (Object *, Size)) X(int, PyTuple_SetItem, (Object *, Size, Object *))         \
     X(Object *, PyDict_GetItemWithError, (Object *, Object *))                                                 \
     X(Object *, PyObject_CallMethodObjArgs, (Object *, Object *, ...))                                         \
-    X(int, PyDict_SetItem, (Object *, Object *, Object *))                                                     \
+    X(int, PyDict_SetItem, (Object *, Object *, Object *)) X(Size, PyDict_Size, (Object *))                    \
+    X(Object *, PyDict_New, (void))                                                                            \
     X(Object *, PyList_New, (Size)) X(Size, PyList_Size, (Object *))                                           \
     X(Object *, PyList_GetItem, (Object *, Size)) X(int, PyList_SetItem, (Object *, Size, Object *))           \
     X(int, PyList_Append, (Object *, Object *)) X(Object *, PyList_AsTuple, (Object *))                        \
@@ -109,9 +110,9 @@ enum { MEMBER_OR_NONE = 6, MEMBER_TRUTH = 14, MEMBER_OBJECT = 16, MEMBER_SIZE = 
 enum { TYPE_DEFAULT = 1 << 18, TYPE_BASE = 1 << 10, TYPE_COLLECTED = 1 << 14 };
 enum {
     SLOT_ABSOLUTE = 6, SLOT_ADD = 7, SLOT_FLOOR_DIVIDE = 12, SLOT_MULTIPLY = 29, SLOT_NEGATIVE = 30, SLOT_POWER = 33,
-    SLOT_REMAINDER = 34, SLOT_SUBTRACT = 36, SLOT_TRUE_DIVIDE = 37, SLOT_MATRIX_MULTIPLY = 75, SLOT_CLEAR = 51,
-    SLOT_DEALLOCATE = 52, SLOT_ATTRIBUTE = 58, SLOT_METHODS = 64, SLOT_TRAVERSE = 71, SLOT_MEMBERS = 72,
-    SLOT_PROPERTIES = 73, SLOT_FINALIZE = 80,
+    SLOT_REMAINDER = 34, SLOT_SUBTRACT = 36, SLOT_TRUE_DIVIDE = 37, SLOT_MATRIX_MULTIPLY = 75, SLOT_CALL = 50,
+    SLOT_CLEAR = 51, SLOT_DEALLOCATE = 52, SLOT_ATTRIBUTE = 58, SLOT_METHODS = 64, SLOT_TRAVERSE = 71,
+    SLOT_MEMBERS = 72, SLOT_PROPERTIES = 73, SLOT_FINALIZE = 80,
 };
 enum { COMPARE_EQUAL = 2 };
 

@@ -115,10 +115,11 @@ static Object *attributes(const Words *order)
     Object *list = python.PyList_New(0);
     for (Size k = 0; list && k < order->count; k++) {
         Node *node = (Node *)(uintptr_t)order->words[k];
-        if (node->attrs == helper.none) continue;
-        const Row *row = row_of(node->op);
+        Object *own = attributes_of(node);
+        if (own == helper.none) continue;
+        const Row *row = own ? row_of(node->op) : NULL;
         Object *attrs = !row          ? NULL
-                        : row->shared ? held(node->attrs)
+                        : row->shared ? held(own)
                                       : python.PyObject_CallFunctionObjArgs(helper.attributes, node, NULL);
         if (!attrs || python.PyList_Append(list, attrs)) become(&list, NULL);
         dropped(attrs);
@@ -402,6 +403,7 @@ static Recent *recently(uint64_t hash, const Words *key, const Words *order)
 
 bool is_described_as(Object *machine, Object *target)
 {
+    if (target == helper.none) return true; /* it cannot become another */
     Object *now = python.PyObject_GetAttr(machine, name_of.description);
     dropped(now); /* it is kept, by the machine or by what makes one for each precision */
     return now == target;
@@ -443,7 +445,7 @@ static Object *device_of(Object *node)
 /* The values of a plan in C, or NULL: then the general way computes them, and says what is wrong, if anything is. */
 static Object *run_quietly(Object *plan, Object *arrays)
 {
-    if (!is_device_plan(plan)) return run_plan(plan, arrays, true);
+    if (!is_device_plan(plan)) return run_plan_on(plan, arrays, true);
     Object *values = run_device_plan(plan, arrays);
     if (!values && python.PyErr_ExceptionMatches(helper.library_error)) python.PyErr_Clear();
     return values;

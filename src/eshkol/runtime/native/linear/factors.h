@@ -40,14 +40,6 @@ static void NAMED(swap)(NAMED(Factors) *f, int64_t one, int64_t other)
     f->swaps++;
 }
 
-/* What numbers are multiplied with to be divided by one; 0 where they must be divided one by one. */
-static inline T NAMED(inverse)(T divisor)
-{
-    const R size = NAMED(size)(divisor);
-    const R least = sizeof(R) == 4 ? (R)1e-37 : (R)1e-307, most = sizeof(R) == 4 ? (R)1e37 : (R)1e307;
-    return size > least && size < most ? NAMED(over)(NAMED(of)(1), divisor) : NAMED(of)(0);
-}
-
 /* Columns first … first + width - 1, from the diagonal down, one after the other. */
 static void NAMED(eliminate)(NAMED(Factors) *f, int64_t first, int64_t width)
 {
@@ -101,8 +93,34 @@ static void NAMED(eliminate)(NAMED(Factors) *f, int64_t first, int64_t width)
     }
 }
 
+#if PARTS == 1
+/* The same of matrices that are not small, by panels.h. */
+static void NAMED(eliminate_turned)(const NAMED(Work) *work, NAMED(Factors) *f, int64_t first, int64_t width)
+{
+    const int64_t stride = f->columns, rows = f->rows - first;
+    NAMED(Panel) p = {.at = work->panel, .rows = rows, .pitch = NAMED(panel_pitch)(rows)};
+    R *corner = f->at + first * (stride + 1);
+    NAMED(turn_over)(corner, stride, rows, width, p.at, p.pitch, 1);
+    NAMED(eliminate_panel)(work, &p, width, 0, width);
+    f->singular |= p.singular;
+    for (int64_t k = 0; k < width; k++) {
+        if (f->pivots != NULL)
+            f->pivots[first + k] = (int32_t)(first + p.with[k] + 1);
+        if (p.with[k] != k)
+            NAMED(swap)(f, first + k, first + p.with[k]);
+    }
+    NAMED(turn_over)(p.at, p.pitch, width, rows, corner, stride, 1);
+}
+#endif
+
 static void NAMED(halve)(const NAMED(Work) *work, NAMED(Factors) *f, int64_t first, int64_t width)
 {
+#if PARTS == 1
+    if (width <= PANEL_COLUMNS && f->rows > SMALL) {
+        NAMED(eliminate_turned)(work, f, first, width);
+        return;
+    }
+#endif
     if (width <= LEAF || f->rows <= SMALL) {
         NAMED(eliminate)(f, first, width);
         return;
@@ -142,13 +160,15 @@ static void *NAMED(prepared)(EshkolLinear *linear, NAMED(Work) *work, int64_t ma
     const int64_t rows = linear->rows, columns = linear->columns, most = rows > columns ? rows : columns;
     const int64_t depth = most < DEPTH ? most : DEPTH, breadth = most < BREADTH ? most : BREADTH;
     const int64_t packed = most <= SMALL ? 0 : depth * PARTS * (breadth + WIDTH);
-    char *memory = malloc((size_t)packed * sizeof(R) + (size_t)matrix * sizeof(T) + (size_t)order * 8 + 64);
+    const int64_t panel = PARTS == 2 || most <= SMALL ? 0 : PANEL_COLUMNS * NAMED(panel_pitch)(rows);
+    char *memory = malloc((size_t)(packed + panel) * sizeof(R) + (size_t)matrix * sizeof(T) + (size_t)order * 8 + 64);
     if (memory == NULL) {
         eshkol_linear_fault(linear, ESHKOL_LINEAR_NO_MEMORY);
         return NULL;
     }
     work->pool = linear->pool == NULL ? NULL : *linear->pool;
     work->packed = packed == 0 ? NULL : (R *)(memory + (size_t)matrix * sizeof(T) + (size_t)order * 8);
+    work->panel = packed == 0 ? NULL : work->packed + packed;
     return memory;
 }
 
@@ -159,12 +179,58 @@ static const T *NAMED(operand)(const EshkolLinear *linear, int operand, int64_t 
 
 /* --- the functions ------------------------------------------------------------------------------------------------ */
 
+static int NAMED(is_identity)(const T *b, int64_t n)
+{
+    const R *parts = (const R *)b;
+    for (int64_t i = 0; i < n; i++, parts += n * PARTS) {
+        int others = parts[i * PARTS] != 1 ? 2 : 0; /* that are not 0, with that of the diagonal */
+        for (int64_t j = 0; j < n * PARTS; j++)
+            others += parts[j] != 0;
+        if (others != 1)
+            return 0;
+    }
+    return 1;
+}
+
+/* The lower triangle of b, which is the identity, becomes the inverse of a lower triangle. */
+static void NAMED(invert)(const NAMED(Work) *work, int64_t n, NAMED(Triangle) t, T *b, int64_t b_row)
+{
+    if (n <= BLOCK) {
+        NAMED(under)(work, n, t, b, n, b_row);
+        return;
+    }
+    const int64_t half = (n / 2 + LEAF - 1) / LEAF * LEAF, rest = n - half;
+    NAMED(Triangle) second = t;
+    second.at = t.at + half * (t.row + t.column);
+    NAMED(invert)(work, half, t, b, b_row);
+    NAMED(subtract)(work, (NAMED(Product)){
+        .a = t.at + half * t.row, .b = b, .c = b + half * b_row, .rows = rest, .columns = half, .depth = half,
+        .a_row = t.row, .a_column = t.column, .b_row = b_row, .b_column = 1, .c_row = b_row,
+    });
+    NAMED(under)(work, rest, second, b + half * b_row, half, b_row);
+    NAMED(invert)(work, rest, second, b + half * (b_row + 1), b_row);
+}
+
+/* out becomes the inverse of a matrix, of which f are the factors: that of L, and then with U as any other matrix, all
+   of which with columns in the order of rows. */
+static void NAMED(invert_factored)(const NAMED(Work) *work, const NAMED(Factors) *f, T *out, T *row)
+{
+    const int64_t n = f->rows;
+    NAMED(invert)(work, n, (NAMED(Triangle)){f->at, n, 1, 1, 1}, out, n);
+    NAMED(under)(work, n, (NAMED(Triangle)){f->at, n, 1, 0, 0}, out, n, n);
+    for (int64_t i = 0; i < n; i++) {
+        memcpy(row, out + i * n, (size_t)n * sizeof(T));
+        for (int64_t j = 0; j < n; j++)
+            out[i * n + f->order[j]] = row[j];
+    }
+}
+
 static void NAMED(solve)(void *context, int64_t begin, int64_t end)
 {
     EshkolLinear *linear = context;
     const int64_t n = linear->rows, columns = linear->columns;
     NAMED(Work) work;
-    int64_t *order = NAMED(prepared)(linear, &work, n * n, n);
+    int64_t *order = NAMED(prepared)(linear, &work, n * n + n, n);
     if (order == NULL)
         return;
     NAMED(Factors) f = {(T *)(order + n), n, n, order, NULL, 0, 0};
@@ -176,6 +242,11 @@ static void NAMED(solve)(void *context, int64_t begin, int64_t end)
         NAMED(factor)(&work, &f);
         if (f.singular) {
             eshkol_linear_fault(linear, (uint64_t)number);
+            continue;
+        }
+        if (columns == n && n > SMALL && NAMED(is_identity)(b, n)) {
+            memcpy(out, b, (size_t)(n * n) * sizeof(T));
+            NAMED(invert_factored)(&work, &f, out, f.at + n * n);
             continue;
         }
         for (int64_t i = 0; i < n; i++)

@@ -25,18 +25,19 @@ static void NAMED(settled)(EshkolLinear *linear, int64_t number, int64_t n, cons
 /* By which power of 2 numbers are divided so that none is large; 0 where some are not finite. */
 static R NAMED(scale)(const R *x, int64_t count)
 {
-    R greatest = 0;
-    int wrong = 0;
+    const NAMED(Size) infinite = {(R)INFINITY};
+    NAMED(Size) greatest = {0};
     for (int64_t i = 0; i < count; i++) {
-        const R size = ABSOLUTE(x[i]);
-        wrong |= !(size - size == 0);
-        greatest = size > greatest ? size : greatest;
+        const NAMED(Size) size = {ABSOLUTE(x[i])};
+        greatest.bits = size.bits > greatest.bits ? size.bits : greatest.bits;
     }
     int exponent = 0;
-    frexp((double)greatest, &exponent);
+    if (greatest.bits >= infinite.bits)
+        return 0;
+    frexp((double)greatest.number, &exponent);
     const int least = sizeof(R) == 4 ? -100 : -1000; /* the inverse is finite, too */
     exponent = exponent < least ? least : exponent;
-    return wrong ? 0 : greatest == 0 ? 1 : (R)ldexp(1, exponent);
+    return greatest.number == 0 ? 1 : (R)ldexp(1, exponent);
 }
 
 #if PARTS == 1

@@ -1,7 +1,7 @@
-/* products.h, factors.h, jacobi.h, spectra.h and qr.h for each dtype, for one kind of processor: KERNELS is their
-   table, TARGET what the processor has (as GCC and Clang name it), VECTOR the bytes of its registers. A product is
-   made of tiles of STRIP rows and VECTORS registers, by lanes of a register where BY_LANES is set. Included once by
-   each file that chooses these. */
+/* products.h, triangles.h, panels.h, factors.h, jacobi.h, spectra.h and qr.h for each dtype, for one kind of processor:
+   KERNELS is their table, TARGET what the processor has (as GCC and Clang name it), VECTOR the bytes of its registers.
+   A product is made of tiles of STRIP rows and VECTORS registers, by lanes of a register where BY_LANES is set.
+   Included once by each file that chooses these. */
 #include "linear.h"
 
 #include <float.h>
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ALWAYS __attribute__((always_inline))
 #define PRAGMA(TEXT) _Pragma(#TEXT)
 #if defined(__clang__)
 #define CHOOSE(NAMES) PRAGMA(clang attribute push(__attribute__((target(NAMES))), apply_to = function))
@@ -31,7 +32,11 @@ CHOOSE(TARGET)
 #define DEPTH 256 /* of a product that is made at a time */
 #define BREADTH 256 /* and of its columns: what lies packed stays in the second cache */
 #define WORTH (1 << 18)  /* multiplications of a product that several threads are worth */
-#define ROWS_AT_A_TIME 4 /* strips of a product's rows for one turn of a loop */
+#define STRIPS_AT_A_TIME 2 /* of a product's rows for one turn of a loop */
+#define FEW_ROWS 32 /* of a product for which the other matrix is not packed */
+#define PANEL_COLUMNS 32 /* of a matrix that are eliminated as their transpose */
+#define SOME_ROWS 64 /* among which the greatest number is looked for at a time */
+#define BLOCK 64  /* rows of a triangle that is not halved */
 
 #define JACOBI 10  /* rows and columns of matrices that are worked on side by side */
 #define PANEL 16   /* columns that are reflected at a time */
@@ -51,6 +56,8 @@ CHOOSE(TARGET)
 #define PARTS 1
 #define SUFFIX _f32
 #include "products.h"
+#include "triangles.h"
+#include "panels.h"
 #include "factors.h"
 #include "jacobi.h"
 #include "spectra.h"
@@ -60,6 +67,8 @@ CHOOSE(TARGET)
 #define PARTS 2
 #define SUFFIX _c64
 #include "products.h"
+#include "triangles.h"
+#include "panels.h"
 #include "factors.h"
 #include "jacobi.h"
 #include "spectra.h"
@@ -72,6 +81,8 @@ CHOOSE(TARGET)
 #define PARTS 1
 #define SUFFIX _f64
 #include "products.h"
+#include "triangles.h"
+#include "panels.h"
 #include "factors.h"
 #include "jacobi.h"
 #include "spectra.h"
@@ -81,6 +92,8 @@ CHOOSE(TARGET)
 #define PARTS 2
 #define SUFFIX _c128
 #include "products.h"
+#include "triangles.h"
+#include "panels.h"
 #include "factors.h"
 #include "jacobi.h"
 #include "spectra.h"

@@ -1,6 +1,7 @@
 /* See linear.h. Which kernels are called depends on the processor that there is. */
 #include "linear.h"
 
+#include <pthread.h>
 #include <stddef.h>
 
 static const EshkolLinearKernels *kernels(const EshkolLinear *linear)
@@ -20,16 +21,32 @@ static const EshkolLinearKernels *kernels(const EshkolLinear *linear)
         kernels(linear)->NAME(linear, begin, end);                        \
     }
 
+void eshkol_linear_alone(const EshkolLinear *linear, int alone)
+{
+    static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+    static int callers, before; /* several may want it at a time: the first asks how many threads there were */
+    if (linear->threads[0] == NULL || linear->threads[1] == NULL)
+        return;
+    pthread_mutex_lock(&turn);
+    if (alone && callers++ == 0) {
+        before = ((int (*)(void))linear->threads[0])();
+        ((void (*)(int))linear->threads[1])(1);
+    } else if (!alone && --callers == 0)
+        ((void (*)(int))linear->threads[1])(before);
+    pthread_mutex_unlock(&turn);
+}
+
 #define WORD(FIELD) {#FIELD, offsetof(EshkolLinear, FIELD) / 8}
 #define FACT(NAME, VALUE) {NAME, VALUE}
 
 const EshkolLinearFact eshkol_linear_facts[] = {
-    WORD(out), WORD(in), WORD(lapack), WORD(pool), WORD(dtype), WORD(rows), WORD(columns), WORD(flags), WORD(rank),
-    WORD(batch), FACT("float32", ESHKOL_FLOAT32), FACT("float64", ESHKOL_FLOAT64),
+    WORD(out), WORD(in), WORD(lapack), WORD(threads), WORD(pool), WORD(dtype), WORD(rows), WORD(columns), WORD(flags),
+    WORD(rank), WORD(batch), FACT("float32", ESHKOL_FLOAT32), FACT("float64", ESHKOL_FLOAT64),
     FACT("complex64", ESHKOL_COMPLEX64), FACT("complex128", ESHKOL_COMPLEX128),
     FACT("lower", ESHKOL_TRIANGLE_LOWER), FACT("transpose", ESHKOL_TRIANGLE_TRANSPOSE),
     FACT("unit", ESHKOL_TRIANGLE_UNIT), FACT("upper", ESHKOL_CHOLESKY_UPPER),
     FACT("turned", ESHKOL_FACTORED_TRANSPOSE), FACT("alone", ESHKOL_SPECTRUM_ALONE), FACT("whole", ESHKOL_SVD_WHOLE),
+    FACT("triangle alone", ESHKOL_TRIANGLE_ALONE),
     {NULL, 0},
 };
 

@@ -23,7 +23,8 @@ enum {
     ESHKOL_CHOLESKY_UPPER = 1,
     ESHKOL_FACTORED_TRANSPOSE = 1,
     ESHKOL_SPECTRUM_ALONE = 1, /* values without vectors */
-    ESHKOL_SVD_WHOLE = 2       /* with vectors that have no value */
+    ESHKOL_SVD_WHOLE = 2,      /* with vectors that have no value */
+    ESHKOL_TRIANGLE_ALONE = 1  /* R without Q */
 };
 
 /* One extent of a batch, and how many matrices lie between its elements in each of the first operands (0 where it
@@ -36,6 +37,7 @@ typedef struct {
 typedef struct {
     uint64_t fault;  /* ESHKOL_LINEAR_FINE, or the least number of what was wrong: see each function */
     void *lapack; /* the function of LAPACK that computes it, for what needs one */
+    void *threads[2]; /* LAPACK's own: what tells how many it may use, and what sets that; NULL to leave them alone */
     void *out[4];
     const void *in[3];
     eshkol_scheduler *const *pool; /* where the pool is found */
@@ -85,7 +87,8 @@ void eshkol_linear_svd(void *linear, int64_t begin, int64_t end);
 /* As eigh, of any square matrix in LAPACK's order; values and vectors are complex. */
 void eshkol_linear_eig(void *linear, int64_t begin, int64_t end);
 
-/* out[0] and out[1]: Q (rows × columns, with columns at right angles) and R of in[0], which is not wider than high. */
+/* out[0] and out[1]: Q (rows × columns, with columns at right angles) and R of in[0], which is not wider than high; R
+   alone is out[0]. */
 void eshkol_linear_qr(void *linear, int64_t begin, int64_t end);
 
 /* As solve, of a matrix (or its transpose) whose factors and order are in[0] and in[2], as lu gives them. */
@@ -112,6 +115,11 @@ static inline void eshkol_linear_fault(EshkolLinear *linear, uint64_t what)
            && !__atomic_compare_exchange_n(&linear->fault, &seen, what, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
 }
+
+/* From the first of these calls until the last of as many with 0, LAPACK computes on the calling thread alone, where
+   the record has what says so: for matrices that are not large its threads wait for each other longer than they
+   work. */
+void eshkol_linear_alone(const EshkolLinear *linear, int alone);
 
 /* Which matrix of an operand belongs to a number within the batch. */
 static inline int64_t eshkol_linear_place(const EshkolLinear *linear, int operand, int64_t number)

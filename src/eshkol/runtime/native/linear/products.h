@@ -49,6 +49,13 @@ static inline R NAMED(size)(T a) { return ABSOLUTE(a.re) + ABSOLUTE(a.im); }
 static inline T NAMED(mean)(T a, T b) { return (T){(a.re + b.re) / 2, (a.im + b.im) / 2}; }
 #endif
 
+/* Bits of a number without its sign rise as its size does, with NaN above all. */
+typedef __typeof__(_Generic((R)0, float: (int32_t)0, double: (int64_t)0)) NAMED(Bits);
+typedef union {
+    R number;
+    NAMED(Bits) bits;
+} NAMED(Size);
+
 /* --- products ----------------------------------------------------------------------------------------------------- */
 
 typedef R NAMED(Vector) __attribute__((vector_size(VECTOR), aligned(sizeof(R)), may_alias));
@@ -58,126 +65,191 @@ typedef __typeof__((NAMED(Vector)){0} < (NAMED(Vector)){0}) NAMED(Mask);
 typedef struct {
     eshkol_scheduler *pool;
     R *packed; /* of matrices that are not small */
+    R *panel;  /* likewise: PANEL_COLUMNS of them */
 } NAMED(Work);
 
-/* c -= a · b, where b (conjugated, if it is to be) lies packed as panels of WIDTH columns; or packed by itself. */
+/* c -= a · b, where b (conjugated, if it is to be) lies packed as panels of WIDTH columns; where it is read as it lies,
+   only the panel that fewer columns are left for is. */
 typedef struct {
     const T *a, *b;
     T *c;
     const R *packed;
     int64_t rows, columns, depth;
     int64_t a_row, a_column, b_row, b_column, c_row;
-    int conjugate;
+    int conjugate, as_it_lies;
 } NAMED(Product);
 
-static void NAMED(tile)(int64_t depth, const R *a, const R *b, R *found)
+/* STRIP rows of a · b, each of which begins where `a` says, in so many registers for each. */
+static inline ALWAYS void NAMED(sums)(
+    int vectors, int64_t depth, const R *const *a, const R *b, int64_t b_row, NAMED(Vector) (*sums)[VECTORS])
 {
-    NAMED(Vector) sums[STRIP][VECTORS];
     UNROLL
     for (int r = 0; r < STRIP; r++)
         UNROLL
-        for (int v = 0; v < VECTORS; v++)
+        for (int v = 0; v < vectors; v++)
             sums[r][v] = (NAMED(Vector)){0};
-    for (int64_t p = 0; p < depth; p++) {
+    int64_t p = 0;
+#if BY_LANES
+    for (; p + LANES <= depth; p += LANES) {
+        NAMED(Vector) columns[STRIP];
+        UNROLL
+        for (int r = 0; r < STRIP; r++)
+            columns[r] = *(const NAMED(Vector) *)(a[r] + p);
+        UNROLL
+        for (int lane = 0; lane < (int)LANES; lane++, b += b_row) {
+            NAMED(Vector) row[VECTORS];
+            UNROLL
+            for (int v = 0; v < vectors; v++)
+                row[v] = *(const NAMED(Vector) *)(b + v * LANES);
+            UNROLL
+            for (int r = 0; r < STRIP; r++)
+                UNROLL
+                for (int v = 0; v < vectors; v++)
+                    sums[r][v] += columns[r][lane] * row[v];
+        }
+    }
+#endif
+    for (; p < depth; p++, b += b_row) {
         NAMED(Vector) row[VECTORS];
         UNROLL
-        for (int v = 0; v < VECTORS; v++)
+        for (int v = 0; v < vectors; v++)
             row[v] = *(const NAMED(Vector) *)(b + v * LANES);
-#if BY_LANES
-        UNROLL
-        for (int q = 0; q < (int)(STRIP / LANES); q++) {
-            const NAMED(Vector) column = *(const NAMED(Vector) *)(a + q * LANES);
-            UNROLL
-            for (int lane = 0; lane < (int)LANES; lane++)
-                UNROLL
-                for (int v = 0; v < VECTORS; v++)
-                    sums[q * (int)LANES + lane][v] += column[lane] * row[v];
-        }
-#else
         UNROLL
         for (int r = 0; r < STRIP; r++)
             UNROLL
-            for (int v = 0; v < VECTORS; v++)
-                sums[r][v] += a[r] * row[v];
-#endif
-        a += STRIP;
-        b += WIDTH;
+            for (int v = 0; v < vectors; v++)
+                sums[r][v] += a[r][p] * row[v];
     }
+}
+
+static inline ALWAYS void NAMED(block)(
+    int vectors, int64_t depth, const R *const *a, const R *b, int64_t b_row, R *c, int64_t c_row)
+{
+    NAMED(Vector) sums[STRIP][VECTORS];
+    NAMED(sums)(vectors, depth, a, b, b_row, sums);
     UNROLL
     for (int r = 0; r < STRIP; r++)
         UNROLL
-        for (int v = 0; v < VECTORS; v++)
-            *(NAMED(Vector) *)(found + r * WIDTH + v * LANES) = sums[r][v];
+        for (int v = 0; v < vectors; v++)
+            *(NAMED(Vector) *)(c + r * c_row + v * LANES) -= sums[r][v];
 }
 
-static void NAMED(pack)(const NAMED(Product) *product, R *packed)
+/* c -= a · b for STRIP rows and as many columns as so many registers hold: fewer of them where fewer are wanted. */
+static void NAMED(tile)(
+    int64_t vectors, int64_t depth, const R *const *a, const R *b, int64_t b_row, R *c, int64_t c_row)
 {
-    for (int64_t first = 0; first < product->columns; first += WIDTH) {
+    if (vectors == VECTORS)
+        NAMED(block)(VECTORS, depth, a, b, b_row, c, c_row);
+    else if (vectors == 1)
+        NAMED(block)(1, depth, a, b, b_row, c, c_row);
+    else
+        NAMED(block)(VECTORS - 1, depth, a, b, b_row, c, c_row);
+}
+
+/* How many registers so many columns take, which are at most WIDTH. */
+static inline int64_t NAMED(registers)(int64_t columns)
+{
+    return columns >= WIDTH ? VECTORS : (columns + LANES - 1) / LANES;
+}
+
+/* The columns of b from `first` on, each panel as wide as the registers that it takes. */
+static void NAMED(pack)(const NAMED(Product) *product, int64_t first, R *packed)
+{
+    for (; first < product->columns; first += WIDTH) {
         const int64_t left = product->columns - first, width = left < WIDTH ? left : WIDTH;
-        for (int64_t p = 0; p < product->depth; p++, packed += PARTS * WIDTH) {
-            const T *from = product->b + p * product->b_row + first * product->b_column;
-            memset(packed, 0, (size_t)(PARTS * WIDTH) * sizeof *packed);
+        const int64_t pitch = NAMED(registers)(width) * LANES;
+        const T *from = product->b + first * product->b_column;
+        if (PARTS == 1 && product->b_column != 1) { /* its columns lie together */
+            for (int64_t j = 0; j < pitch; j++, from += product->b_column)
+                for (int64_t p = 0; p < product->depth; p++)
+                    packed[p * pitch + j] = j < width ? NAMED(real)(from[p * product->b_row]) : 0;
+            packed += product->depth * pitch;
+            continue;
+        }
+        for (int64_t p = 0; p < product->depth; p++, packed += PARTS * pitch, from += product->b_row) {
+#if PARTS == 1
+            if (width == WIDTH) {
+                UNROLL
+                for (int v = 0; v < VECTORS; v++)
+                    *(NAMED(Vector) *)(packed + v * LANES) = *(const NAMED(Vector) *)(from + v * LANES);
+                continue;
+            }
+#endif
+            memset(packed, 0, (size_t)(PARTS * pitch) * sizeof *packed);
             for (int64_t j = 0; j < width; j++) {
 #if PARTS == 1
-                packed[j] = from[j * product->b_column];
+                packed[j] = from[j];
 #else
                 const T number = from[j * product->b_column];
                 packed[j] = number.re;
-                packed[WIDTH + j] = product->conjugate ? -number.im : number.im;
+                packed[pitch + j] = product->conjugate ? -number.im : number.im;
 #endif
             }
         }
     }
 }
 
-/* Strips begin … end - 1 of a product's rows. Complex ones are two products of real numbers, one for each part. */
+/* What a product takes off the rows from `first` on, at most STRIP, and the columns from `at` on, at most WIDTH: rows
+   of a, by their parts, begin where `from` says. Complex products are two of real numbers, one for each part. */
+static void NAMED(take_tile)(const NAMED(Product) *product, int64_t first, int64_t at, const R *const (*from)[STRIP])
+{
+    const int64_t left = product->rows - first, rows = left < STRIP ? left : STRIP;
+    const int64_t over = product->columns - at, width = over < WIDTH ? over : WIDTH;
+    const int64_t vectors = NAMED(registers)(width), depth = product->depth * PARTS;
+    const R *b = product->packed + (product->as_it_lies ? 0 : at * depth);
+    int64_t pitch = vectors * LANES, b_row = pitch;
+    T *c = product->c + first * product->c_row + at;
+#if PARTS == 1
+    if (product->as_it_lies && width == WIDTH)
+        b = product->b + at, b_row = product->b_row;
+    if (rows == STRIP && width == pitch) {
+        NAMED(tile)(vectors, depth, from[0], b, b_row, c, product->c_row);
+        return;
+    }
+#endif
+    R found[PARTS][STRIP * VECTORS * (VECTOR / sizeof(R))] = {{0}};
+    for (int part = 0; part < PARTS; part++)
+        NAMED(tile)(vectors, depth, from[part], b, b_row, found[part], pitch);
+    for (int64_t r = 0; r < rows; r++) {
+        T *row = c + r * product->c_row;
+        for (int64_t j = 0; j < width; j++) {
+#if PARTS == 1
+            row[j] += found[0][r * pitch + j];
+#else
+            row[j].re += found[0][r * pitch + j];
+            row[j].im += found[1][r * pitch + j];
+#endif
+        }
+    }
+}
+
+/* Strips begin … end - 1 of a product's rows. Rows that there are not are the last one again. */
 static void NAMED(strips)(void *context, int64_t begin, int64_t end)
 {
     const NAMED(Product) *product = context;
-    const int64_t depth = product->depth * PARTS;
-    R strip[PARTS][STRIP * DEPTH * PARTS], found[PARTS][STRIP * VECTORS * (VECTOR / sizeof(R))];
-    for (int64_t number = begin; number < end; number++) {
-        const int64_t first = number * STRIP, left = product->rows - first, rows = left < STRIP ? left : STRIP;
-        const T *a = product->a + first * product->a_row;
-        T *c = product->c + first * product->c_row;
-        if (rows < STRIP)
-            memset(strip, 0, sizeof strip);
-        for (int64_t p = 0; p < product->depth; p++)
-            for (int64_t r = 0; r < rows; r++) {
-                const T value = a[r * product->a_row + p * product->a_column];
-#if PARTS == 1
-                strip[0][p * STRIP + r] = value;
-#else
-                strip[0][2 * p * STRIP + r] = value.re;
-                strip[0][(2 * p + 1) * STRIP + r] = -value.im;
-                strip[1][2 * p * STRIP + r] = value.im;
-                strip[1][(2 * p + 1) * STRIP + r] = value.re;
-#endif
-            }
-        for (int64_t at = 0; at < product->columns; at += WIDTH) {
-            const int64_t over = product->columns - at, width = over < WIDTH ? over : WIDTH;
+    const int64_t depth = product->depth * PARTS, last = product->rows - 1;
+    const int in_place = PARTS == 1 && product->a_column == 1;
+    const R *from[PARTS][STRIP];
+    R strip[PARTS][STRIP * DEPTH * PARTS];
+    for (int64_t first = begin * STRIP; first < end * STRIP && first <= last; first += STRIP) {
+        for (int64_t r = 0; r < STRIP; r++) {
+            const T *row = product->a + (first + r < last ? first + r : last) * product->a_row;
             for (int part = 0; part < PARTS; part++)
-                NAMED(tile)(depth, strip[part], product->packed + at * depth, found[part]);
-            for (int64_t r = 0; r < rows; r++) {
-                T *row = c + r * product->c_row + at;
+                from[part][r] = in_place ? (const R *)row : strip[part] + r * depth;
+            for (int64_t p = 0; p < product->depth && !in_place; p++) {
+                const T value = row[p * product->a_column];
 #if PARTS == 1
-                if (width == WIDTH) { /* so many at once */
-                    UNROLL
-                    for (int v = 0; v < VECTORS; v++)
-                        *(NAMED(Vector) *)(row + v * LANES) -= *(NAMED(Vector) *)(found[0] + r * WIDTH + v * LANES);
-                    continue;
-                }
-#endif
-                for (int64_t j = 0; j < width; j++) {
-#if PARTS == 1
-                    row[j] -= found[0][r * WIDTH + j];
+                strip[0][r * depth + p] = value;
 #else
-                    row[j].re -= found[0][r * WIDTH + j];
-                    row[j].im -= found[1][r * WIDTH + j];
+                strip[0][r * depth + 2 * p] = value.re;
+                strip[0][r * depth + 2 * p + 1] = -value.im;
+                strip[1][r * depth + 2 * p] = value.im;
+                strip[1][r * depth + 2 * p + 1] = value.re;
 #endif
-                }
             }
         }
+        for (int64_t at = 0; at < product->columns; at += WIDTH)
+            NAMED(take_tile)(product, first, at, (const R *const (*)[STRIP])from);
     }
 }
 
@@ -203,10 +275,11 @@ static void NAMED(few)(const NAMED(Product) *product)
 static void NAMED(subtract)(const NAMED(Work) *work, NAMED(Product) product)
 {
     const NAMED(Product) all = product;
-    if (work->packed == NULL || all.columns < 4 || all.rows * all.columns * all.depth < 512) {
+    if (work->packed == NULL || (PARTS == 2 && all.columns < 4) || all.rows * all.columns * all.depth < 512) {
         NAMED(few)(&all);
         return;
     }
+    product.as_it_lies = PARTS == 1 && all.rows <= FEW_ROWS && all.b_column == 1;
     for (int64_t p = 0; p < all.depth; p += DEPTH) {
         product.depth = all.depth - p < DEPTH ? all.depth - p : DEPTH;
         product.a = all.a + p * all.a_column;
@@ -215,102 +288,27 @@ static void NAMED(subtract)(const NAMED(Work) *work, NAMED(Product) product)
             product.b = all.b + p * all.b_row + j * all.b_column;
             product.c = all.c + j;
             product.packed = work->packed;
-            NAMED(pack)(&product, work->packed);
+            NAMED(pack)(&product, product.as_it_lies ? product.columns / WIDTH * WIDTH : 0, work->packed);
             const int64_t strips = (product.rows + STRIP - 1) / STRIP;
             const int shared = work->pool != NULL && product.rows * product.columns * product.depth >= WORTH;
-            if (!shared || eshkol_parallel_for(work->pool, NAMED(strips), &product, strips, ROWS_AT_A_TIME) != 0)
+            if (!shared || eshkol_parallel_for(work->pool, NAMED(strips), &product, strips, STRIPS_AT_A_TIME) != 0)
                 NAMED(strips)(&product, 0, strips);
         }
     }
 }
 
-/* --- triangles ---------------------------------------------------------------------------------------------------- */
-
-/* A triangle, perhaps turned. */
-typedef struct {
-    const T *at;
-    int64_t row, column;
-    int lower, unit;
-} NAMED(Triangle);
-
-/* b (n × columns) becomes what the triangle times it gives b. */
-static void NAMED(under)(const NAMED(Work) *work, int64_t n, NAMED(Triangle) t, T *b, int64_t columns, int64_t b_row)
+/* How far the columns of a panel lie apart: not so that all fall into the same places of a cache. */
+static inline int64_t NAMED(panel_pitch)(int64_t rows)
 {
-    if (n <= LEAF) {
-        for (int64_t k = 0; k < n; k++) {
-            const int64_t i = t.lower ? k : n - 1 - k;
-            T *row = b + i * b_row;
-            for (int64_t q = 0; q < k; q++) {
-                const int64_t p = t.lower ? q : n - 1 - q;
-                const T factor = t.at[i * t.row + p * t.column], *other = b + p * b_row;
-                for (int64_t j = 0; j < columns; j++)
-                    row[j] = NAMED(less)(row[j], factor, other[j]);
-            }
-            if (!t.unit) {
-                const T divisor = t.at[i * (t.row + t.column)];
-                for (int64_t j = 0; j < columns; j++)
-                    row[j] = NAMED(over)(row[j], divisor);
-            }
-        }
-        return;
-    }
-    const int64_t half = (n / 2 + LEAF - 1) / LEAF * LEAF, rest = n - half;
-    NAMED(Triangle) second = t;
-    second.at = t.at + half * (t.row + t.column);
-    NAMED(Product) product = {
-        .columns = columns, .a_row = t.row, .a_column = t.column, .b_row = b_row, .b_column = 1, .c_row = b_row,
-    };
-    if (t.lower) {
-        NAMED(under)(work, half, t, b, columns, b_row);
-        product.a = t.at + half * t.row, product.b = b, product.c = b + half * b_row;
-        product.rows = rest, product.depth = half;
-        NAMED(subtract)(work, product);
-        NAMED(under)(work, rest, second, b + half * b_row, columns, b_row);
-    } else {
-        NAMED(under)(work, rest, second, b + half * b_row, columns, b_row);
-        product.a = t.at + half * t.column, product.b = b + half * b_row, product.c = b;
-        product.rows = half, product.depth = rest;
-        NAMED(subtract)(work, product);
-        NAMED(under)(work, half, t, b, columns, b_row);
-    }
+    const int64_t pitch = (rows + LANES - 1) / LANES * LANES;
+    return pitch * (int64_t)sizeof(R) % 1024 ? pitch : pitch + LANES;
 }
 
-/* a (rows × n) becomes what times the adjoint of a lower triangle with a real diagonal gives a. */
-static void NAMED(beside)(
-    const NAMED(Work) *work, int64_t n, const T *t, int64_t t_row, T *a, int64_t rows, int64_t a_row)
+/* b (columns × rows) becomes the transpose of a, times a factor. */
+static void NAMED(turn_over)(const T *a, int64_t a_row, int64_t rows, int64_t columns, T *b, int64_t b_row, R by)
 {
-    if (n <= LEAF) {
-        R inverses[LEAF];
-        for (int64_t j = 0; j < n; j++)
-            inverses[j] = 1 / NAMED(real)(t[j * t_row + j]);
-        for (int64_t i = 0; i < rows; i += SIDE_BY_SIDE) { /* which do not wait for each other */
-            const int64_t left = rows - i, width = left < SIDE_BY_SIDE ? left : SIDE_BY_SIDE;
-            T values[LEAF][SIDE_BY_SIDE] = {{NAMED(of)(0)}};
-            for (int64_t r = 0; r < width; r++)
-                for (int64_t j = 0; j < n; j++)
-                    values[j][r] = a[(i + r) * a_row + j];
-            for (int64_t j = 0; j < n; j++) {
-                for (int64_t p = 0; p < j; p++) {
-                    const T factor = NAMED(turned)(t[j * t_row + p]);
-                    UNROLL
-                    for (int64_t r = 0; r < SIDE_BY_SIDE; r++)
-                        values[j][r] = NAMED(less)(values[j][r], factor, values[p][r]);
-                }
-                UNROLL
-                for (int64_t r = 0; r < SIDE_BY_SIDE; r++)
-                    values[j][r] = NAMED(scaled)(values[j][r], inverses[j]);
-            }
-            for (int64_t r = 0; r < width; r++)
-                for (int64_t j = 0; j < n; j++)
-                    a[(i + r) * a_row + j] = values[j][r];
-        }
-        return;
-    }
-    const int64_t half = (n / 2 + LEAF - 1) / LEAF * LEAF, rest = n - half;
-    NAMED(beside)(work, half, t, t_row, a, rows, a_row);
-    NAMED(subtract)(work, (NAMED(Product)){
-        .a = a, .b = t + half * t_row, .c = a + half, .rows = rows, .columns = rest, .depth = half, .a_row = a_row,
-        .a_column = 1, .b_row = 1, .b_column = t_row, .c_row = a_row, .conjugate = 1,
-    });
-    NAMED(beside)(work, rest, t + half * (t_row + 1), t_row, a + half, rows, a_row);
+    for (int64_t first = 0; first < rows; first += LEAF)
+        for (int64_t j = 0; j < columns; j++)
+            for (int64_t i = first; i < rows && i < first + LEAF; i++)
+                b[j * b_row + i] = NAMED(scaled)(a[i * a_row + j], by);
 }

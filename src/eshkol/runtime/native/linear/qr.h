@@ -68,47 +68,45 @@ typedef struct {
     T triangle[PANEL][PANEL];
 } NAMED(Reflections);
 
-/* The triangle of reflections, each with its tau. */
-static void NAMED(gather)(NAMED(Reflections) *all, const T *taus)
+/* The triangle of reflections, each with its tau: of what they have to do with each other. */
+static void NAMED(gather)(const NAMED(Work) *work, NAMED(Reflections) *all, const T *taus)
 {
+    T with[PANEL][PANEL];
+    memset(with, 0, sizeof with);
+    memset(all->triangle, 0, sizeof all->triangle);
+    NAMED(subtract)(work, (NAMED(Product)){
+        .a = all->vectors, .b = all->vectors, .c = with[0], .rows = all->count, .columns = all->count, .depth = all->n,
+        .a_row = all->stride, .a_column = 1, .b_row = 1, .b_column = all->stride, .c_row = PANEL, .conjugate = 1,
+    });
     for (int64_t k = 0; k < all->count; k++) {
-        T with[PANEL];
-        for (int64_t p = 0; p < k; p++)
-            with[p] = NAMED(inner)(all->vectors + p * all->stride + k, all->vectors + k * all->stride + k, all->n - k);
         for (int64_t p = 0; p < k; p++) {
             T sum = NAMED(of)(0);
             for (int64_t q = p; q < k; q++)
-                sum = NAMED(less)(sum, all->triangle[p][q], with[q]);
-            all->triangle[p][k] = NAMED(times)(sum, taus[k]);
+                sum = NAMED(less)(sum, all->triangle[p][q], NAMED(turned)(with[q][k]));
+            all->triangle[p][k] = NAMED(less)(NAMED(of)(0), sum, taus[k]);
         }
         all->triangle[k][k] = taus[k];
     }
 }
 
 /* Rows of `at` (`rows` of them, `stride` apart) are reflected, by all or, turned, by their adjoint; `with` is memory
-   for PANEL numbers of each row. */
+   for 2 · PANEL numbers of each row. */
 static void NAMED(reflect)(const NAMED(Work) *work, const NAMED(Reflections) *all, int turned, T *at, int64_t rows,
                            int64_t stride, T *with)
 {
     const int64_t count = all->count;
-    memset(with, 0, (size_t)(rows * count) * sizeof(T));
+    T *found = with + rows * count;
+    memset(with, 0, (size_t)(2 * rows * count) * sizeof(T));
     NAMED(subtract)(work, (NAMED(Product)){
         .a = at, .b = all->vectors, .c = with, .rows = rows, .columns = count, .depth = all->n, .a_row = stride,
         .a_column = 1, .b_row = 1, .b_column = all->stride, .c_row = count, .conjugate = 1,
     });
-    for (int64_t j = 0; j < rows; j++) {
-        T *row = with + j * count, found[PANEL];
-        for (int64_t p = 0; p < count; p++) {
-            T sum = NAMED(of)(0);
-            const int64_t first = turned ? 0 : p, end = turned ? p + 1 : count;
-            for (int64_t q = first; q < end; q++)
-                sum = NAMED(less)(sum, turned ? NAMED(turned)(all->triangle[q][p]) : all->triangle[p][q], row[q]);
-            found[p] = sum;
-        }
-        memcpy(row, found, (size_t)count * sizeof(T));
-    }
     NAMED(subtract)(work, (NAMED(Product)){
-        .a = with, .b = all->vectors, .c = at, .rows = rows, .columns = all->n, .depth = count, .a_row = count,
+        .a = with, .b = all->triangle[0], .c = found, .rows = rows, .columns = count, .depth = count, .a_row = count,
+        .a_column = 1, .b_row = turned ? PANEL : 1, .b_column = turned ? 1 : PANEL, .c_row = count, .conjugate = turned,
+    });
+    NAMED(subtract)(work, (NAMED(Product)){
+        .a = found, .b = all->vectors, .c = at, .rows = rows, .columns = all->n, .depth = count, .a_row = count,
         .a_column = 1, .b_row = all->stride, .b_column = 1, .c_row = stride,
     });
 }
@@ -132,40 +130,36 @@ static void NAMED(panel)(T *at, int64_t rows, int64_t columns, int64_t first, in
     }
 }
 
-/* b (columns × rows) becomes the transpose of a. */
-static void NAMED(turn_over)(const T *a, int64_t rows, int64_t columns, T *b, R by)
-{
-    for (int64_t first = 0; first < rows; first += LEAF)
-        for (int64_t j = 0; j < columns; j++)
-            for (int64_t i = first; i < rows && i < first + LEAF; i++)
-                b[j * rows + i] = NAMED(scaled)(a[i * columns + j], by);
-}
-
 static void NAMED(qr)(void *context, int64_t begin, int64_t end)
 {
     EshkolLinear *linear = context;
     const int64_t rows = linear->rows, columns = linear->columns, size = rows * columns;
     const int64_t panels = (columns + PANEL - 1) / PANEL;
+    const int alone = (linear->flags & ESHKOL_TRIANGLE_ALONE) != 0;
     NAMED(Work) work;
-    T *at = NAMED(prepared)(linear, &work, 2 * size + columns * PANEL + columns, 0);
+    T *at = NAMED(prepared)(linear, &work, 2 * size + 2 * columns * PANEL + columns, 0);
     NAMED(Reflections) *all = malloc((size_t)panels * sizeof *all + 1);
     if (all == NULL)
         eshkol_linear_fault(linear, ESHKOL_LINEAR_NO_MEMORY);
     for (int64_t number = begin; number < end && at != NULL && all != NULL; number++) {
-        T *q = at + size, *with = q + size, *taus = with + columns * PANEL;
+        T *q = at + size, *with = q + size, *taus = with + 2 * columns * PANEL;
         const T *x = NAMED(operand)(linear, 0, number, size);
         const R scale = NAMED(scale)((const R *)x, size * PARTS), back = scale == 0 ? 1 : scale;
-        NAMED(turn_over)(x, rows, columns, at, 1 / back);
+        NAMED(turn_over)(x, columns, rows, columns, at, rows, 1 / back);
         for (int64_t p = 0; p < panels; p++) {
             const int64_t first = p * PANEL, left = columns - first, count = left < PANEL ? left : PANEL;
             NAMED(panel)(at, rows, columns, first, count, taus + first, back,
-                         (T *)linear->out[1] + number * columns * columns);
+                         (T *)linear->out[alone ? 0 : 1] + number * columns * columns);
+            if (alone && left == count)
+                break;
             all[p].vectors = at + first * rows + first;
             all[p].count = count, all[p].n = rows - first, all[p].stride = rows;
-            NAMED(gather)(&all[p], taus + first);
+            NAMED(gather)(&work, &all[p], taus + first);
             if (left > count)
                 NAMED(reflect)(&work, &all[p], 1, at + (first + count) * rows + first, left - count, rows, with);
         }
+        if (alone)
+            continue;
         memset(q, 0, (size_t)size * sizeof(T));
         for (int64_t k = 0; k < columns; k++)
             q[k * (rows + 1)] = NAMED(of)(1);
@@ -173,7 +167,7 @@ static void NAMED(qr)(void *context, int64_t begin, int64_t end)
             const int64_t first = p * PANEL;
             NAMED(reflect)(&work, &all[p], 0, q + first * (rows + 1), columns - first, rows, with);
         }
-        NAMED(turn_over)(q, columns, rows, (T *)linear->out[0] + number * size, 1);
+        NAMED(turn_over)(q, rows, columns, rows, (T *)linear->out[0] + number * size, columns, 1);
     }
     free(all);
     free(at);

@@ -126,6 +126,7 @@ static void NAMED(eigh)(void *context, int64_t begin, int64_t end)
     NAMED(call_eigh)(&s, (int32_t)n, alone, NULL, NULL);
     if (!NAMED(allotted)(linear, &s, n * n, 0, 0, 0))
         return;
+    eshkol_linear_alone(linear, 1);
     for (int64_t number = begin; number < end; number++) {
         const T *x = NAMED(operand)(linear, 0, number, n * n);
         if (!NAMED(finite)(x, n * n)) {
@@ -142,6 +143,7 @@ static void NAMED(eigh)(void *context, int64_t begin, int64_t end)
         if (!alone)
             NAMED(settled)(linear, number, n, s.matrix, 1, NULL);
     }
+    eshkol_linear_alone(linear, 0);
     free(s.memory);
 }
 
@@ -199,6 +201,7 @@ static void NAMED(svd)(void *context, int64_t begin, int64_t end)
     NAMED(call_svd)(&s, alone ? 'N' : whole ? 'A' : 'S', (int32_t)rows, (int32_t)columns, NULL, NULL, NULL, NULL);
     if (!NAMED(allotted)(linear, &s, rows * columns, 0, 0, 0))
         return;
+    eshkol_linear_alone(linear, 1);
     for (int64_t number = begin; number < end; number++) {
 #if PARTS == 1
         if (!whole && rows <= JACOBI && columns <= JACOBI && (number - begin) % LANES == 0)
@@ -224,6 +227,7 @@ static void NAMED(svd)(void *context, int64_t begin, int64_t end)
         if (!alone)
             NAMED(phased)(linear, number, u, high, vh);
     }
+    eshkol_linear_alone(linear, 0);
     free(s.memory);
 }
 
@@ -301,6 +305,7 @@ static void NAMED(eig)(void *context, int64_t begin, int64_t end)
     NAMED(call_eig)(&s, (int32_t)n, alone, NULL, NULL);
     if (!NAMED(allotted)(linear, &s, n * n, alone ? 1 : n * n, 0, 2 * n))
         return;
+    eshkol_linear_alone(linear, 1);
     for (int64_t number = begin; number < end; number++) {
         const T *x = NAMED(operand)(linear, 0, number, n * n);
         if (!NAMED(finite)(x, n * n)) {
@@ -321,5 +326,6 @@ static void NAMED(eig)(void *context, int64_t begin, int64_t end)
         else if (!alone)
             NAMED(general)(linear, number, n, s.vectors);
     }
+    eshkol_linear_alone(linear, 0);
     free(s.memory);
 }

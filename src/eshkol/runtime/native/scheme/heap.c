@@ -205,7 +205,8 @@ __attribute__((noinline)) static void collect_below(Context *context, char *stac
     heap->collecting = true;
     free_dropped(context);
     drop_runs(context);
-    heap->recent = heap->used > heap->recent / 2 ? heap->used : heap->recent / 2;
+    heap->recent -= heap->recent / 8;
+    if (heap->recent < heap->used) heap->recent = heap->used;
     esk_mark_all(context, stack_low);
     esk_run_finalizers(heap, false);
     heap->outside -= esk_outside_freed;

@@ -68,7 +68,7 @@ typedef struct Heap {
     uint8_t class_of[LARGEST_CELL / 8 + 1]; /* by words / 8, rounded up, above SMALL_WORDS */
 
     uint64_t since, threshold; /* bytes handed out since the last collection; how many cause the next */
-    uint64_t recent; /* blocks in use when the last collections began; an earlier one counts half as much */
+    uint64_t recent; /* blocks in use when the last collections began; each earlier one counts 1/8 less */
     uint64_t live, handed_out, collections, stress, until_stress;
     int64_t paused;
     bool in_reserve, collecting;

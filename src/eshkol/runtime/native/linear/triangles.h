@@ -1,0 +1,230 @@
+/* Triangles of one dtype and what is solved with them, of what products.h has; as that, included by kinds.h. */
+
+/* A triangle, perhaps turned. */
+typedef struct {
+    const T *at;
+    int64_t row, column;
+    int lower, unit;
+} NAMED(Triangle);
+
+/* What numbers are multiplied with to be divided by one; 0 where they must be divided one by one. */
+static inline T NAMED(inverse)(T divisor)
+{
+    const R size = NAMED(size)(divisor);
+    const R least = sizeof(R) == 4 ? (R)1e-37 : (R)1e-307, most = sizeof(R) == 4 ? (R)1e37 : (R)1e307;
+    return size > least && size < most ? NAMED(over)(NAMED(of)(1), divisor) : NAMED(of)(0);
+}
+
+#if PARTS == 1
+/* A system of up to BLOCK rows, by panels of WIDTH columns: a strip of rows at a time is what is left of it after a
+   product with those that are known, and is solved in registers. */
+typedef struct {
+    NAMED(Triangle) t; /* not turned */
+    int64_t n, columns, b_row;
+    R *b;
+    int divided; /* by the diagonal, else multiplied with its inverse */
+    R corners[BLOCK / STRIP + 1][STRIP][STRIP]; /* of the triangle along its diagonal, with what is made of that */
+} NAMED(System);
+
+/* Row r of a strip, of which rows first … end - 1 are known. */
+static inline ALWAYS void NAMED(solve_row)(int vectors, const NAMED(System) *s, const R (*corner)[STRIP],
+                                           NAMED(Vector) (*sums)[VECTORS], int r, int first, int end)
+{
+    UNROLL
+    for (int q = 0; q < STRIP; q++)
+        if (q >= first && q < end)
+            UNROLL
+            for (int v = 0; v < vectors; v++)
+                sums[r][v] -= corner[r][q] * sums[q][v];
+    if (s->t.unit)
+        return;
+    UNROLL
+    for (int v = 0; v < vectors; v++)
+        if (s->divided)
+            sums[r][v] /= corner[r][r];
+        else
+            sums[r][v] *= corner[r][r];
+}
+
+static inline ALWAYS void NAMED(solve_panel)(int vectors, const NAMED(System) *s, R *b, int64_t width, R *x)
+{
+    const int64_t n = s->n, pitch = vectors * LANES, strips = (n + STRIP - 1) / STRIP;
+    for (int64_t k = 0; k < strips; k++) {
+        const int64_t strip = s->t.lower ? k : strips - 1 - k, first = strip * STRIP;
+        const int64_t rows = n - first < STRIP ? n - first : STRIP;
+        const int64_t from = s->t.lower ? 0 : first + rows, depth = s->t.lower ? first : n - first - rows;
+        const R *a[STRIP];
+        NAMED(Vector) sums[STRIP][VECTORS];
+        for (int64_t r = 0; r < STRIP; r++)
+            a[r] = s->t.at + (first + (r < rows ? r : rows - 1)) * s->t.row + from;
+        NAMED(sums)(vectors, depth, a, x + from * pitch, pitch, sums);
+        const int whole = rows == STRIP && width == pitch;
+        R part[STRIP * VECTORS * (VECTOR / sizeof(R))];
+        if (!whole) {
+            memset(part, 0, sizeof part);
+            for (int64_t r = 0; r < rows; r++)
+                for (int64_t j = 0; j < width; j++)
+                    part[r * pitch + j] = b[(first + r) * s->b_row + j];
+        }
+        R *given = whole ? b + first * s->b_row : part;
+        const int64_t apart = whole ? s->b_row : pitch;
+        const R(*corner)[STRIP] = s->corners[strip];
+        UNROLL
+        for (int r = 0; r < STRIP; r++)
+            UNROLL
+            for (int v = 0; v < vectors; v++)
+                sums[r][v] = *(const NAMED(Vector) *)(given + r * apart + v * LANES) - sums[r][v];
+        if (s->t.lower) {
+            UNROLL
+            for (int r = 0; r < STRIP; r++)
+                NAMED(solve_row)(vectors, s, corner, sums, r, 0, r);
+        } else {
+            UNROLL
+            for (int r = STRIP - 1; r >= 0; r--)
+                NAMED(solve_row)(vectors, s, corner, sums, r, r + 1, STRIP);
+        }
+        UNROLL
+        for (int r = 0; r < STRIP; r++)
+            UNROLL
+            for (int v = 0; v < vectors; v++) {
+                *(NAMED(Vector) *)(x + (first + r) * pitch + v * LANES) = sums[r][v];
+                *(NAMED(Vector) *)(given + r * apart + v * LANES) = sums[r][v];
+            }
+        for (int64_t r = 0; r < rows && !whole; r++)
+            memcpy(b + (first + r) * s->b_row, part + r * pitch, (size_t)width * sizeof(R));
+    }
+}
+
+static void NAMED(solve_panels)(void *context, int64_t begin, int64_t end)
+{
+    const NAMED(System) *s = context;
+    R x[(BLOCK + STRIP) * VECTORS * (VECTOR / sizeof(R))];
+    for (int64_t number = begin; number < end; number++) {
+        const int64_t left = s->columns - number * WIDTH, width = left < WIDTH ? left : WIDTH;
+        const int64_t vectors = NAMED(registers)(width);
+        R *b = s->b + number * WIDTH;
+        if (vectors == VECTORS)
+            NAMED(solve_panel)(VECTORS, s, b, width, x);
+        else if (vectors == 1)
+            NAMED(solve_panel)(1, s, b, width, x);
+        else
+            NAMED(solve_panel)(VECTORS - 1, s, b, width, x);
+    }
+}
+
+static void NAMED(solve_block)(
+    const NAMED(Work) *work, int64_t n, NAMED(Triangle) t, R *b, int64_t columns, int64_t b_row)
+{
+    NAMED(System) s = {.t = t, .n = n, .columns = columns, .b_row = b_row, .b = b};
+    R turned[BLOCK * BLOCK];
+    for (int64_t i = 0; i < n && t.column != 1; i++)
+        for (int64_t j = t.lower ? 0 : i; j < (t.lower ? i + 1 : n); j++)
+            turned[i * BLOCK + j] = t.at[i * t.row + j * t.column];
+    if (t.column != 1)
+        s.t.at = turned, s.t.row = BLOCK;
+    for (int64_t i = 0; i < n && !t.unit; i++)
+        s.divided |= NAMED(inverse)(s.t.at[i * (s.t.row + 1)]) == 0;
+    for (int64_t i = n; i < (n + STRIP - 1) / STRIP * STRIP; i++)
+        s.corners[i / STRIP][i % STRIP][i % STRIP] = 1;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t first = i / STRIP * STRIP, end = first + STRIP < n ? first + STRIP : n;
+        R *corner = s.corners[i / STRIP][i - first];
+        for (int64_t j = t.lower ? first : i; j < (t.lower ? i + 1 : end); j++)
+            corner[j - first] = s.t.at[i * s.t.row + j];
+        if (!s.divided)
+            corner[i - first] = 1 / corner[i - first];
+    }
+    const int64_t panels = (columns + WIDTH - 1) / WIDTH;
+    const int shared = work->pool != NULL && panels > 1 && n * n / 2 * columns >= WORTH;
+    if (!shared || eshkol_parallel_for(work->pool, NAMED(solve_panels), &s, panels, 1) != 0)
+        NAMED(solve_panels)(&s, 0, panels);
+}
+#endif
+
+/* b (n × columns) becomes what the triangle times it gives b. */
+static void NAMED(under)(const NAMED(Work) *work, int64_t n, NAMED(Triangle) t, T *b, int64_t columns, int64_t b_row)
+{
+#if PARTS == 1
+    if (n <= BLOCK && n * columns >= 2 * LEAF) {
+        NAMED(solve_block)(work, n, t, b, columns, b_row);
+        return;
+    }
+#endif
+    if (n <= LEAF) {
+        for (int64_t k = 0; k < n; k++) {
+            const int64_t i = t.lower ? k : n - 1 - k;
+            T *row = b + i * b_row;
+            for (int64_t q = 0; q < k; q++) {
+                const int64_t p = t.lower ? q : n - 1 - q;
+                const T factor = t.at[i * t.row + p * t.column], *other = b + p * b_row;
+                for (int64_t j = 0; j < columns; j++)
+                    row[j] = NAMED(less)(row[j], factor, other[j]);
+            }
+            if (!t.unit) {
+                const T divisor = t.at[i * (t.row + t.column)];
+                for (int64_t j = 0; j < columns; j++)
+                    row[j] = NAMED(over)(row[j], divisor);
+            }
+        }
+        return;
+    }
+    const int64_t half = (n / 2 + LEAF - 1) / LEAF * LEAF, rest = n - half;
+    NAMED(Triangle) second = t;
+    second.at = t.at + half * (t.row + t.column);
+    NAMED(Product) product = {
+        .columns = columns, .a_row = t.row, .a_column = t.column, .b_row = b_row, .b_column = 1, .c_row = b_row,
+    };
+    if (t.lower) {
+        NAMED(under)(work, half, t, b, columns, b_row);
+        product.a = t.at + half * t.row, product.b = b, product.c = b + half * b_row;
+        product.rows = rest, product.depth = half;
+        NAMED(subtract)(work, product);
+        NAMED(under)(work, rest, second, b + half * b_row, columns, b_row);
+    } else {
+        NAMED(under)(work, rest, second, b + half * b_row, columns, b_row);
+        product.a = t.at + half * t.column, product.b = b + half * b_row, product.c = b;
+        product.rows = half, product.depth = rest;
+        NAMED(subtract)(work, product);
+        NAMED(under)(work, half, t, b, columns, b_row);
+    }
+}
+
+/* a (rows × n) becomes what times the adjoint of a lower triangle with a real diagonal gives a. */
+static void NAMED(beside)(
+    const NAMED(Work) *work, int64_t n, const T *t, int64_t t_row, T *a, int64_t rows, int64_t a_row)
+{
+    if (n <= LEAF) {
+        R inverses[LEAF];
+        for (int64_t j = 0; j < n; j++)
+            inverses[j] = 1 / NAMED(real)(t[j * t_row + j]);
+        for (int64_t i = 0; i < rows; i += SIDE_BY_SIDE) { /* which do not wait for each other */
+            const int64_t left = rows - i, width = left < SIDE_BY_SIDE ? left : SIDE_BY_SIDE;
+            T values[LEAF][SIDE_BY_SIDE] = {{NAMED(of)(0)}};
+            for (int64_t r = 0; r < width; r++)
+                for (int64_t j = 0; j < n; j++)
+                    values[j][r] = a[(i + r) * a_row + j];
+            for (int64_t j = 0; j < n; j++) {
+                for (int64_t p = 0; p < j; p++) {
+                    const T factor = NAMED(turned)(t[j * t_row + p]);
+                    UNROLL
+                    for (int64_t r = 0; r < SIDE_BY_SIDE; r++)
+                        values[j][r] = NAMED(less)(values[j][r], factor, values[p][r]);
+                }
+                UNROLL
+                for (int64_t r = 0; r < SIDE_BY_SIDE; r++)
+                    values[j][r] = NAMED(scaled)(values[j][r], inverses[j]);
+            }
+            for (int64_t r = 0; r < width; r++)
+                for (int64_t j = 0; j < n; j++)
+                    a[(i + r) * a_row + j] = values[j][r];
+        }
+        return;
+    }
+    const int64_t half = (n / 2 + LEAF - 1) / LEAF * LEAF, rest = n - half;
+    NAMED(beside)(work, half, t, t_row, a, rows, a_row);
+    NAMED(subtract)(work, (NAMED(Product)){
+        .a = a, .b = t + half * t_row, .c = a + half, .rows = rows, .columns = rest, .depth = half, .a_row = a_row,
+        .a_column = 1, .b_row = 1, .b_column = t_row, .c_row = a_row, .conjugate = 1,
+    });
+    NAMED(beside)(work, rest, t + half * (t_row + 1), t_row, a + half, rows, a_row);
+}
