@@ -65,7 +65,7 @@ THEIRS = {
     "roll": lambda a, x: torch.roll(x, a[0], a[1]), "expand": lambda a, x: x.expand(a), "tile": lambda a, x: x.tile(a),
     "repeat": _repeat, "squeeze": lambda a, x: x.squeeze(a), "unsqueeze": lambda a, x: x.unsqueeze(a), "index": _index,
     "concatenate": lambda a, *xs: torch.cat(xs, a), "stack": lambda a, *xs: torch.stack(xs, a),
-    "chunk": lambda a, x: torch.chunk(x, a[0], a[1])[a[2]], "reduce": _reduce, "number": _number,
+    "chunk": lambda a, x: torch.chunk(x, 2, a[0])[a[1]], "reduce": _reduce, "number": _number,
     "softmax": lambda a, x: getattr(torch.nn.functional, a[0])(x, dim=a[1]),
     "cumulate": lambda a, x: getattr(torch, a[0])(torch.sin(x) if a[0] == "cumprod" else x, a[1]),
     "matmul": lambda a, x, y: torch.matmul(torch.sin(x), y),

@@ -64,6 +64,7 @@ CHOSEN = {
     "spectra.h",
     "qr.h",
     "packed.h",
+    "triangles.h",
 }
 
 

@@ -133,7 +133,7 @@ class Compiled:
     def plain(self, target: MachineDescription) -> Plan:
         """The plan that takes every node by itself."""
         if target not in self._plain:
-            _verified(self.results, {*self.params})
+            _verified(self.results, self.params, set())
             self._plain[target] = planned(self.results, self.params, target, fused=False)
         return self._plain[target]
 
@@ -213,14 +213,14 @@ def compiled(
 def _compiled(
     results: Sequence[Node], params: Sequence[Node], target: MachineDescription, stages: list[Stage] | None
 ) -> Plan:
-    looked_at = {*params}
-    _verified(results, looked_at)
+    looked_at: set[Node] = set()
+    _verified(results, params, looked_at)
     _fits(results, target)
     for name, graph_pass in PASSES:
         results = graph_pass(results, target)
         if stages is not None:
             stages.append((name, results))
-        _verified(results, looked_at)
+        _verified(results, params, looked_at)
         if flags.dumps(name):
             print(f"--- {name}", *map(described, needed(results, params)), sep="\n", file=sys.stderr)
     plan = planned(results, params, target)
@@ -252,9 +252,10 @@ def _verified_plan(plan: Plan, name: str) -> None:
         verify_plan(plan, name)
 
 
-def _verified(results: Sequence[Node], looked_at: set[Node]) -> None:
+def _verified(results: Sequence[Node], params: Sequence[Node], looked_at: set[Node]) -> None:
     """Refuse nodes that are not as their rows say, where checks are asked for: those that were not looked at yet."""
     if CHECKS.on and not looked_at.issuperset(results):
+        looked_at.update(params)  # of which there are more when a length has become a number
         found = needed(results, looked_at)
         verify_all(found)
         looked_at.update(found)
