@@ -89,6 +89,19 @@ ORDINARY: dict[str, tuple[Function, tuple[Any, ...]]] = {
     "slices": (lambda x: x[1:] * x[:-1] + x[::-1][1:], ((9, 5),)),
     "steps": (lambda x: x[:, ::2] - x[:, 1::2], ((5, 8),)),
     "joined": (lambda x, y: ek.concatenate((x, ek.sin(y), x), 0) * 2, ((4, 5), (3, 5))),
+    "joined along rows": (
+        lambda x, c, s: ek.concatenate((x[:, :16] * c - x[:, 16:] * s, x[:, :16] * s + x[:, 16:] * c), 1),
+        ((40, 32), (40, 16), (40, 16)),
+    ),
+    "joined rows and sums": (lambda x, y: ek.softmax(ek.concatenate((x * 2, y), 1), 1), ((40, 30), (40, 9))),
+    "a recurrent cell": (
+        lambda xs, w, h: ek.scan(lambda h, x: (ek.tanh(x + h @ w.T) * ek.sigmoid(x), h), h, xs)[0],
+        ((6, 8, 24), (24, 24), (8, 24)),
+    ),
+    "attention in a loop": (
+        lambda x, w: ek.fori_loop(0, 3, lambda k, x: ek.relu(ek.attention(x, x, x, causal=True) @ w), x),
+        ((1, 2, 8, 16), (16, 16)),
+    ),
     "stacked": (lambda x, y: ek.stack((x, y, x + y), 1).sum(1), ((4, 5), (4, 5))),
     "padded": (lambda x: ek.pad(x * 2, ((1, 2), (0, 1))) + 1, ((4, 5),)),
     "rolled": (lambda x: ek.roll(x, 2, 0) + ek.flip(x, (1,)), ((6, 4),)),
