@@ -109,6 +109,19 @@ def test_gradients_and_batches_of_orders_in_scans():
     )
 
 
+def native_codes(monkeypatch) -> list[str]:
+    """The ops that plans ask the runtime's own code for, from now on."""
+    seen: list[str] = []
+    real = NativePlan._code
+
+    def noted(self, one):
+        seen.append(one.node.op.name)
+        return real(self, one)
+
+    monkeypatch.setattr(NativePlan, "_code", noted)
+    return seen
+
+
 def test_eigenvalues_in_bodies_are_computed_without_vectors(monkeypatch):
     """As elsewhere; what is read of the decomposition inside a loop is what is computed."""
     x = ROWS[:, :6] + ROWS[:, :6].T
@@ -116,14 +129,7 @@ def test_eigenvalues_in_bodies_are_computed_without_vectors(monkeypatch):
     def step(c, k):
         return c * 0.5 + ek.eigh(c)[0].sum(), k
 
-    seen: list[str] = []
-    real = NativePlan._code
-
-    def noted(self, one):
-        seen.append(one.node.op.name)
-        return real(self, one)
-
-    monkeypatch.setattr(NativePlan, "_code", noted)
+    seen = native_codes(monkeypatch)
     ek.jit(lambda c: ek.scan(step, c, ek.arange(3)))(ek.tensor(x))
     assert seen == ["eigvalsh"]
 
@@ -131,14 +137,7 @@ def test_eigenvalues_in_bodies_are_computed_without_vectors(monkeypatch):
 def test_the_triangle_of_qr_is_computed_without_the_other_factor(monkeypatch):
     x = ek.tensor(ROWS.astype(np.float64).T)
     q, r = (factor.numpy() for factor in ek.qr(x))
-    seen: list[str] = []
-    real = NativePlan._code
-
-    def noted(self, one):
-        seen.append(one.node.op.name)
-        return real(self, one)
-
-    monkeypatch.setattr(NativePlan, "_code", noted)
+    seen = native_codes(monkeypatch)
     np.testing.assert_array_equal(ek.jit(lambda x: ek.qr(x)[1] + 0)(x).numpy(), r)
     assert seen == ["triangle_of_qr"]
     both = ek.jit(lambda x: (ek.qr(x)[1] + 0, ek.qr(x)[0] + 0))(x)

@@ -113,7 +113,7 @@ def _new_array() -> int:
     """
     if not reads_heads():
         return 0
-    from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
+    from numpy._core import _multiarray_umath  # type: ignore[attr-defined]  # NumPy's stubs leave the table for C out
 
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
