@@ -1,0 +1,293 @@
+"""The product of matrices of 16-bit floats on Hopper: groups of four warps that multiply from shared memory.
+
+Comes in: a `Product`, how its matrices lie, and a `Tile`. Goes out: the kernel as PTX, and the tensor maps of its
+operands. Each block stays on its processor and takes one tile of the result after another. One of its threads has slabs of
+both factors copied into a ring of stages, ahead of the groups that multiply them (`ring.py`): each of these has rows of the
+tile, whose sums stay in registers. Two blocks of a cluster have tiles below each other, and each brings half of the slab
+of the right factor to both. Sums are rounded, put into shared memory, and copied from there while the next tile is begun.
+
+Tiles are taken in an order in which those that are computed at the same time share rows and columns, which then lie in
+the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eshkol.atlas.types import Type
+from eshkol.backends.cuda.warpgroups import ring as rings
+from eshkol.backends.cuda.warpgroups.maps import LINE_ELEMENTS, MAP_BYTES, Axis, TensorMap
+from eshkol.backends.cuda.warpgroups.ptx import GROUP, WARP, Kernel, listed
+from eshkol.backends.cuda.warpgroups.ring import LINE, Ring
+
+DEPTH = LINE_ELEMENTS  # terms of a slab
+ROWS, TERMS = 64, 16  # of what a group multiplies at once
+BLOCK_BYTES = LINE_ELEMENTS * LINE  # 64 lines of a slab
+HELD = 2  # blocks of 64 columns of a group's results that wait to be copied
+TOGETHER = 16  # tiles above each other that are taken before those to the right of them
+REGISTERS = {1: None, 2: (24, 240), 3: (32, 160)}  # groups → registers of a thread that copies, and of one that multiplies
+NAMES = {Type.BF16: "bf16", Type.F16: "f16"}
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """How the matrices of an operand lie in a buffer: `turned` ones as their transposes. Distances are in elements."""
+
+    buffer: str
+    offset: int  # bytes
+    distance: int  # of neighbouring rows, as they lie
+    turned: bool
+    batch: tuple[int, ...]  # along each axis of the batch; 0: the same for all
+
+
+@dataclass(frozen=True)
+class Product:
+    """alpha · A · B for each pair of a batch."""
+
+    ty: Type
+    m: int
+    n: int
+    k: int
+    batch: tuple[int, ...]
+    a: Matrices
+    b: Matrices
+    c: Matrices
+    alpha: float = 1.0
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The part of a result that a block computes at a time, by so many groups; `cluster` blocks share columns."""
+
+    rows: int
+    columns: int
+    groups: int
+    stages: int
+    cluster: int
+
+    @property
+    def threads(self) -> int:
+        return (1 + self.groups) * GROUP
+
+    @property
+    def slab(self) -> int:
+        """Bytes of a stage."""
+        return (self.rows + self.columns) * LINE
+
+    @property
+    def held(self) -> int:
+        """Bytes of results that wait to be copied."""
+        return self.groups * HELD * BLOCK_BYTES
+
+    @property
+    def memory(self) -> int:
+        """Bytes of shared memory."""
+        return self.stages * self.slab + self.held + 2 * self.stages * rings.BARRIER_BYTES
+
+
+def maps(p: Product, tile: Tile) -> tuple[TensorMap, TensorMap, TensorMap]:
+    """The tensor maps of A, B and C."""
+    share = tile.columns // tile.cluster
+    return (
+        _map(p, p.a, p.m, p.k, DEPTH if p.a.turned else tile.rows),
+        _map(p, p.b, p.k, p.n, DEPTH if not p.b.turned else share),
+        _map(p, p.c, p.m, p.n, ROWS),
+    )
+
+
+def _map(p: Product, x: Matrices, rows: int, columns: int, high: int) -> TensorMap:
+    across, down = (rows, columns) if x.turned else (columns, rows)
+    batch = [Axis(extent, step) for extent, step in zip(p.batch, x.batch, strict=True) if step]
+    axes = (Axis(across, 1), Axis(down, x.distance), *batch[::-1])
+    return TensorMap(x.buffer, x.offset, p.ty, axes, (LINE_ELEMENTS, high, *(1 for _ in batch)))
+
+
+def product_kernel(p: Product, tile: Tile) -> str:
+    """The kernel's text."""
+    return _Writer(p, tile).text()
+
+
+class _Writer:
+    def __init__(self, p: Product, tile: Tile) -> None:
+        self.p, self.tile = p, tile
+        self.k = k = Kernel(tile.threads, tile.cluster, 3 * MAP_BYTES)
+        self.down = -(-p.m // (tile.rows * tile.cluster))  # tiles of a cluster below each other
+        self.across = -(-p.n // tile.columns)
+        self.count = self.down * self.across
+        for extent in p.batch:
+            self.count *= extent
+        self.thread = k.special("tid.x")
+        self.rank = k.special("cluster_ctarank") if tile.cluster > 1 else k.number(0)
+        self.base = k.shared()
+        self.maps = [k.address(number * MAP_BYTES) for number in range(3)]
+        self.right = tile.stages * tile.rows * LINE  # where slabs of B lie
+        self.staged = tile.stages * tile.slab
+        self.ring = Ring(k, k.add(self.base, self.staged + tile.held), tile.stages, tile.groups)
+
+    def text(self) -> str:
+        k, tile = self.k, self.tile
+        with k.only(k.equal(self.thread, 0)):
+            self.ring.prepare()
+        k.together()
+        group = k.op("shr.u32", self.thread, GROUP.bit_length() - 1)
+        budget = REGISTERS[tile.groups]
+        copies, end = k.equal(group, 0), k.label()
+        with k.only(copies):
+            if budget is not None:
+                k.do("setmaxnreg.dec.sync.aligned.u32", budget[0])
+            with k.only(k.equal(self.thread, 0)):
+                self._copy()
+            k.do("bra", end)
+        if budget is not None:
+            k.do("setmaxnreg.inc.sync.aligned.u32", budget[1])
+        self._multiply(k.op("sub.u32", group, 1))
+        k.place(end)
+        if tile.cluster > 1:
+            k.together()  # nobody writes to the memory of a block that has ended
+        return k.text()
+
+    def _tiles(self) -> tuple[str, int, str]:
+        """From where, to where, and in which steps a cluster takes tiles."""
+        k, cluster = self.k, self.tile.cluster
+        return k.divided(k.special("ctaid.x"), cluster)[0], self.count, k.divided(k.special("nctaid.x"), cluster)[0]
+
+    def _corner(self, tile: str) -> tuple[str, str, list[str]]:
+        """The first row and the first column of the block's part of a tile, and the places in the batch."""
+        k = self.k
+        places: list[str] = []
+        which, inner = k.divided(tile, self.down * self.across) if self.p.batch else ("", tile)
+        for extent in self.p.batch[:0:-1]:
+            which, place = k.divided(which, extent)
+            places.insert(0, place)
+        if self.p.batch:
+            places.insert(0, which)
+        high = min(TOGETHER // self.tile.cluster, self.down)
+        band, rest = k.divided(inner, high * self.across)
+        first = k.mul(band, high)
+        tall = k.op("min.u32", k.op("sub.u32", k.number(self.down), first), high)
+        column = k.op("div.u32", rest, tall)
+        row = k.add(first, k.op("sub.u32", rest, k.mul(column, tall)))
+        row = k.add(k.mul(row, self.tile.cluster), self.rank)
+        return k.mul(row, self.tile.rows), k.mul(column, self.tile.columns), places
+
+    def _at(self, x: Matrices, across: str, down: str, places: Sequence[str]) -> list[str]:
+        """The coordinates of a box."""
+        batch = [place for place, step in zip(places, x.batch, strict=True) if step]
+        return [across, down, *batch[::-1]]
+
+    # --- the thread that has slabs copied -------------------------------------------------------------
+
+    def _copy(self) -> None:
+        k, p, tile = self.k, self.p, self.tile
+        place = self.ring.begin(filled=False)
+        everyone = k.op("mov.b16", (1 << tile.cluster) - 1, kind="b16") if tile.cluster > 1 else None
+        with k.counted(*self._tiles()) as number:
+            row, column, places = self._corner(number)
+            with k.counted(0, -(-p.k // DEPTH)) as slab:
+                term = k.mul(slab, DEPTH)
+                place.wait(place.free())
+                full = place.full()
+                rings.expect(k, full, tile.slab)
+                left = k.op("mad.lo.u32", place.stage, tile.rows * LINE, self.base)
+                right = k.op("mad.lo.u32", place.stage, tile.columns * LINE, k.add(self.base, self.right))
+                if p.a.turned:
+                    for block in range(tile.rows // LINE_ELEMENTS):
+                        at = self._at(p.a, k.add(row, block * LINE_ELEMENTS), term, places)
+                        rings.bring(k, k.add(left, block * BLOCK_BYTES), self.maps[0], at, full)
+                else:
+                    rings.bring(k, left, self.maps[0], self._at(p.a, term, row, places), full)
+                share = tile.columns // tile.cluster
+                mine = k.mul(self.rank, share)
+                column_here = k.add(column, mine)
+                right = k.op("mad.lo.u32", mine, LINE, right)
+                if p.b.turned:
+                    rings.bring(k, right, self.maps[1], self._at(p.b, term, column_here, places), full, everyone)
+                else:
+                    for block in range(share // LINE_ELEMENTS):
+                        at = self._at(p.b, k.add(column_here, block * LINE_ELEMENTS), term, places)
+                        rings.bring(k, k.add(right, block * BLOCK_BYTES), self.maps[1], at, full, everyone)
+                place.advance()
+
+    # --- groups that multiply -------------------------------------------------------------------------
+
+    def _multiply(self, group: str) -> None:
+        k, tile = self.k, self.tile
+        me = k.op("and.b32", self.thread, GROUP - 1)
+        high = tile.rows // (tile.groups * ROWS)
+        sums = [k.registers(tile.columns // 2) for _ in range(high)]
+        place = self.ring.begin(filled=True)
+        before = k.number(0)
+        always = k.op("setp.eq.u32", 0, 0, kind="pred")
+        with k.counted(*self._tiles()) as number:
+            with k.counted(0, -(-self.p.k // DEPTH)) as slab:
+                place.wait(place.full())
+                self._slab(place.stage, group, sums, k.op("setp.ne.u32", slab, 0, kind="pred"), always)
+                rings.wait(k, 1)
+                with k.unless(k.equal(slab, 0)):
+                    rings.give_back(k, before, tile.cluster, me)
+                k.do("mov.u32", before, place.free())
+                place.advance()
+            rings.wait(k, 0)
+            rings.give_back(k, before, tile.cluster, me)
+            self._store(number, group, me, sums)
+        k.do("cp.async.bulk.wait_group", 0)
+
+    def _slab(self, stage: str, group: str, sums: Sequence[Sequence[str]], begun: str, always: str) -> None:
+        """Begin to add the product of a slab."""
+        k, p, tile = self.k, self.p, self.tile
+        first = k.op("mad.lo.u32", stage, tile.rows * LINE, self.base)
+        first = k.op("mad.lo.u32", group, len(sums) * BLOCK_BYTES, first)
+        left = [rings.described(k, k.add(first, number * BLOCK_BYTES), BLOCK_BYTES) for number in range(len(sums))]
+        second = k.op("mad.lo.u32", stage, tile.columns * LINE, k.add(self.base, self.right))
+        right = rings.described(k, second, BLOCK_BYTES)
+        rings.fence(k)
+        turned = p.a.turned, not p.b.turned
+        for step in range(DEPTH // TERMS):
+            for a, row in zip(left, sums, strict=True):
+                here, there = (
+                    k.op("add.u64", x, step * (TERMS * LINE if t else TERMS * 2) >> 4, kind="b64")
+                    for x, t in zip((a, right), turned, strict=True)
+                )
+                rings.multiply(k, NAMES[p.ty], row, here, there, always if step else begun, turned=turned)
+        rings.commit(k)
+
+    def _store(self, number: str, group: str, me: str, sums: Sequence[Sequence[str]]) -> None:
+        """Round the sums of a tile and have them copied: 64 columns at a time, by way of shared memory."""
+        k, p, tile = self.k, self.p, self.tile
+        row, column, places = self._corner(number)
+        lane = k.op("and.b32", me, WARP - 1)
+        inner = k.op("and.b32", lane, 7)
+        line = k.add(k.op("and.b32", lane, 8), inner)
+        line = k.add(k.mul(k.op("shr.u32", me, 5), 16), line)  # of the 64 that a group has
+        chunk = k.op("shr.u32", lane, 4)
+        memory = k.add(self.base, self.staged)
+        memory = k.op("mad.lo.u32", group, HELD * BLOCK_BYTES, memory)
+        into = k.op("mad.lo.u32", line, LINE, memory)
+        first, barrier = k.equal(me, 0), k.add(group, 1)
+        places_of_chunks = [
+            k.op("xor.b32", k.add(chunk, 2 * pair), inner) for pair in range(LINE_ELEMENTS // 16)
+        ]
+        at = 0
+        for high, line_sums in enumerate(sums):
+            top = k.add(row, k.op("mad.lo.u32", group, len(sums) * ROWS, k.number(high * ROWS)))
+            for block in range(tile.columns // LINE_ELEMENTS):
+                with k.only(first):
+                    k.do("cp.async.bulk.wait_group.read", HELD - 1)
+                k.do("bar.sync", barrier, GROUP)
+                for pair, where in enumerate(places_of_chunks):
+                    eight = line_sums[block * 32 + pair * 8 :][:8]
+                    packed = [self._rounded(*eight[2 * n :][:2]) for n in range(4)]
+                    target = k.add(k.op("mad.lo.u32", where, 16, into), at * BLOCK_BYTES)
+                    k.lines.append(f"    stmatrix.sync.aligned.m8n8.x4.shared.b16 [{target}], {listed(packed)};")
+                k.lines.append("    fence.proxy.async.shared::cta;")
+                k.do("bar.sync", barrier, GROUP)
+                with k.only(first):
+                    here = self._at(p.c, k.add(column, block * LINE_ELEMENTS), top, places)
+                    rings.send(k, self.maps[2], here, k.add(memory, at * BLOCK_BYTES))
+                    k.lines.append("    cp.async.bulk.commit_group;")
+                at = (at + 1) % HELD
+
+    def _rounded(self, low: str, high: str) -> str:
+        """Two sums in one register."""
+        return self.k.op(f"cvt.rn.{NAMES[self.p.ty]}x2.f32", high, low)
