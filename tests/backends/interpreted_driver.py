@@ -21,9 +21,11 @@ from eshkol.backends.cuda import backend as backends
 from eshkol.backends.cuda import driver as drivers
 from eshkol.backends.cuda import translate
 from eshkol.backends.cuda.driver import OUT_OF_MEMORY, Driver
+from eshkol.backends.cuda.warpgroups import instructions
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.reference.backend import ReferenceBackend
 from eshkol.errors import BackendError, EshkolError
+from eshkol.runtime.launches import MAP_WORDS
 from eshkol.tensors import devices
 
 ATTRIBUTES = {75: 9, 76: 0, 16: 132, 97: 227 << 10, 38: 50 << 20, 95: 1}
@@ -42,7 +44,15 @@ def installed(monkeypatch: Any, driver: InterpretedDriver | None = None) -> Iter
         made.programs[module.text] = program
         return module
 
+    def at_once(program: Program, processors: int) -> Any:
+        found = instructions.whole(program, processors)
+        if found is not None:
+            made.programs[found.text] = program
+            made.at_once.add(program.digest)
+        return found
+
     monkeypatch.setattr(drivers, "_opened", lambda: made)
+    monkeypatch.setattr(backends, "whole", at_once)
     monkeypatch.setattr(backends, "translate", translated)
     monkeypatch.setattr(backends, "cached_ptx", lambda cache, module, target, label: module.text.encode())
     names = ("cuda", "cuda:1")
@@ -67,6 +77,7 @@ class InterpretedDriver(Driver):
         self.free_bytes, self.memory = memory, memory
         self.blocks: dict[int, Any] = {}  # address → memory of the host
         self.programs: dict[str, Program] = {}  # text of a module → program
+        self.at_once: set[str] = set()  # digests of those that groups of warps do as a whole
         self.handles: dict[int, Any] = {}
         self.calls: list[str] = []
         self.fails: dict[str, int] = {}  # functions that report this number
@@ -92,10 +103,16 @@ class InterpretedDriver(Driver):
                 self.raised = error
                 return UNKNOWN
 
-        types = drivers._FUNCTIONS.get(name) or dict(drivers.GRAPHS.values())[name]
+        types = (
+            drivers._FUNCTIONS.get(name) or (dict(drivers.GRAPHS.values()) | {drivers.MAP: drivers.MAP_ARGUMENTS})[name]
+        )
         if name not in self.natives:
             self.natives[name] = ctypes.CFUNCTYPE(ctypes.c_int, *types)(called)
         return ctypes.cast(self.natives[name], ctypes.c_void_p).value or 0
+
+    @property
+    def has_maps(self) -> bool:
+        return True
 
     def graphs(self) -> dict[str, int]:
         return {what: self.address(name) for what, (name, _) in drivers.GRAPHS.items()}
@@ -247,7 +264,7 @@ class InterpretedDriver(Driver):
         kernel, *_ = pointed(what)
         numbers = (ctypes.c_uint * 7).from_address(what + 8)
         given = pointed(pointed(what)[5])
-        count = words.FIRST_PARAM + 2 * len(self.handles[kernel].params)
+        count = self._words(self.handles[kernel])
         status = (ctypes.c_uint64 * 1)(pointed(given[0])[0])
         record = (ctypes.c_uint64 * count).from_buffer_copy((ctypes.c_uint64 * count).from_address(given[1]))
         arguments = (ctypes.c_uint64 * 2)(ctypes.addressof(status), ctypes.addressof(record))
@@ -262,16 +279,50 @@ class InterpretedDriver(Driver):
         assert (kinds, height, depth) == ((2, 2), 1, 1)
         return ["cuMemcpyDtoDAsync_v2", target, source, width, 0]
 
+    def cuTensorMapEncodeTiled(
+        self, into: int, kind: int, axes: int, address: int, extents: int, strides: int, box: int, steps: int, *how: int
+    ) -> int:
+        """A map: the address and the bytes that it may touch. What a driver refuses, it refuses."""
+        sizes = {6: 2, 7: 4, 9: 2}
+        lengths = (ctypes.c_uint64 * axes).from_address(extents)
+        apart = (ctypes.c_uint64 * (axes - 1)).from_address(strides)
+        boxes = (ctypes.c_uint32 * axes).from_address(box)
+        wrong = (
+            into % 64 or address % 16 or any(s % 16 or not s for s in apart) or not all(1 <= b <= 256 for b in boxes)
+        )
+        if wrong or boxes[0] * sizes[kind] > 128 or how != (0, 3, 3, 0) or not all(lengths):
+            return 1
+        reach = sizes[kind] * lengths[0] + sum((n - 1) * s for n, s in zip(lengths[1:], apart, strict=True))
+        pointed(into)[0], pointed(into)[1] = address, reach
+        return 0
+
+    def _words(self, program: Program) -> int:
+        """Words of a program's record; behind those of one that is done as a whole lie maps of its factors."""
+        count = words.FIRST_PARAM + 2 * len(program.params)
+        return -(-count // 8) * 8 + 2 * MAP_WORDS if program.digest in self.at_once else count
+
+    def _mapped(self, names: list[str], record: Any) -> None:
+        """The maps behind a record are of its buffers, and within them."""
+        start = len(record) - 2 * MAP_WORDS
+        buffers = [words.FIRST_PARAM + 2 * k for k in range(len(names))]
+        for k in (start, start + MAP_WORDS):
+            address, reach = record[k : k + 2]
+            inside = [record[b] <= address and address + reach <= record[b] + record[b + 1] for b in buffers]
+            assert any(inside), "a map leaves its buffer"
+
     def cuLaunchKernel(self, kernel: int, *given: Any) -> None:
         blocks, _, _, lanes, _, _, shared, _, pointers, _ = given
         program = self.handles[kernel]
         pointers = (ctypes.c_uint64 * 2).from_address(pointers)
         names = [p.name for p in program.params]
-        count = words.FIRST_PARAM + 2 * len(names)
-        record = (ctypes.c_uint64 * count).from_address(pointers[1])
+        record = (ctypes.c_uint64 * self._words(program)).from_address(pointers[1])
         launch = LaunchConfig(tuple(record[words.GRID : words.GRID + 3]), tuple(record[words.BLOCK : words.BLOCK + 3]),
                               shared)  # fmt: skip
-        assert (launch.blocks, launch.block_size, record[words.SHARED_BYTES]) == (blocks, lanes, shared)
+        if program.digest in self.at_once:
+            self._mapped(names, record)
+            launch = LaunchConfig(launch.grid, launch.block)
+        else:
+            assert (launch.blocks, launch.block_size, record[words.SHARED_BYTES]) == (blocks, lanes, shared)
         params: dict[str, Any] = {}
         buffers: dict[tuple[int, int], TypedBuffer] = {}  # one for each place: parameters may be the same buffer
         for number, param in enumerate(program.params):

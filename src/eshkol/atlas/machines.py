@@ -100,6 +100,7 @@ class MatrixUnit:
     types: frozenset[Type]
     tiles: tuple[MatrixTile, ...]
     attention: tuple[AttentionTile, ...]  # those of the narrowest heads first
+    whole: bool = False  # whether array instructions multiply matrices of these types faster than fragments
 
 
 class Precision(Enum):

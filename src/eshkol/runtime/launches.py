@@ -17,12 +17,27 @@ from typing import Any
 from eshkol.runtime.library import native
 from eshkol.runtime.sequence import UNLESS, Binding, Step, StepWords
 
-ASKED = ("enter", "launch", "move", "fetch", "wait")  # what a device is asked for; the same order stands in launches.h
+# What a device is asked for; the same order stands in launches.h.
+ASKED = ("enter", "launch", "move", "fetch", "wait", "map")
 GRAPHS = (
     "create", "add_kernel", "add_copy", "instantiate", "set_kernel", "set_copy", "launch", "destroy_ready", "destroy",
 )  # what a driver with graphs has; the same order stands in graphs.h  # fmt: skip
 LANES_FAILED = -1
 STATUS_WORDS = 2  # of a launch: the fault, the phase
+MAP_AXES, MAP_WORDS = 5, 16  # the most that a tensor map has; the same numbers stand in launches.h
+
+
+@dataclass(frozen=True)
+class NativeMap:
+    """A tensor map in a kernel's record: its first word, the word with its buffer's address, and what it is made of."""
+
+    word: int
+    buffer: int
+    offset: int  # bytes from that address on
+    kind: int  # the driver's number of a type
+    extents: Sequence[int]
+    strides: Sequence[int]  # bytes, of all axes but the first
+    box: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -37,6 +52,7 @@ class NativeLaunch:
     bindings: Sequence[tuple[int, int, int]]
     status: int  # the address where lanes say what went wrong
     can_fail: bool
+    maps: Sequence[NativeMap] = ()
 
 
 class _Device(ctypes.Structure):
@@ -48,8 +64,27 @@ class _Launch(ctypes.Structure):
         (name, ctypes.c_int64)
         for name in (
             "kernel", "blocks", "lanes", "shared", "status", "record", "bindings", "binding_count", "can_fail", "bound",
+            "maps", "map_count",
         )
     ]  # fmt: skip
+
+
+class _Map(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_int64) for name in ("word", "buffer", "offset", "kind", "axes")),
+        *((name, ctypes.c_uint64 * count) for name, count in (
+            ("extents", MAP_AXES), ("strides", MAP_AXES - 1), ("box", MAP_AXES),
+        )),
+        ("address", ctypes.c_uint64),
+    ]  # fmt: skip
+
+    @classmethod
+    def of(cls, one: NativeMap) -> _Map:
+        found = cls(one.word, one.buffer, one.offset, one.kind, len(one.extents))
+        for name in ("extents", "strides", "box"):
+            for k, value in enumerate(getattr(one, name)):
+                getattr(found, name)[k] = value
+        return found
 
 
 class _Graphs(ctypes.Structure):
@@ -83,7 +118,7 @@ class QueuedDevice:
     def __init__(
         self, functions: Mapping[str, int], context: int, queue: int, graphs: Mapping[str, int] | None = None
     ) -> None:
-        self._device = _Device(*(functions[name] for name in ASKED), context, queue, 0)
+        self._device = _Device(*(functions.get(name, 0) for name in ASKED), context, queue, 0)
         self._graphs = None if graphs is None else _Graphs(*(graphs[name] for name in GRAPHS))
         self.address = ctypes.addressof(self._device)
         self.graphs = 0 if self._graphs is None else ctypes.addressof(self._graphs)
@@ -116,7 +151,9 @@ class NativeLaunches:
             structure.record, structure.bindings = ctypes.addressof(record), ctypes.addressof(bindings)
             bound = (ctypes.c_uint64 * max(len(one.bindings), 1))()
             structure.binding_count, structure.bound = len(one.bindings), ctypes.addressof(bound)
-            kept += [record, bindings, bound]
+            maps = (_Map * max(len(one.maps), 1))(*map(_Map.of, one.maps))
+            structure.maps, structure.map_count = ctypes.addressof(maps), len(one.maps)
+            kept += [record, bindings, bound, maps]
         array = (Step * max(len(steps), 1))(*(Step(*s) for s in steps))
         self._launches = _Launches(
             device.address, ctypes.addressof(array), len(steps), ctypes.addressof(structures), len(launches),

@@ -61,6 +61,7 @@ from eshkol.backends.cuda.translate import (
     touches_classes,
     translate,
 )
+from eshkol.backends.cuda.warpgroups.instructions import Whole, whole
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.layout import Layout
 from eshkol.errors import BackendError, BackendUnavailable, InvalidBuffer, IsaError
@@ -79,7 +80,7 @@ DEVICE_ORDINAL = 9  # the driver's number of the attribute of an address: which 
 STATUS_BYTES = 8 * STATUS_WORDS
 ASKED = {
     "enter": "cuCtxSetCurrent", "launch": "cuLaunchKernel", "move": "cuMemcpyDtoDAsync_v2",
-    "fetch": "cuMemcpyDtoHAsync_v2", "wait": "cuStreamSynchronize",
+    "fetch": "cuMemcpyDtoHAsync_v2", "wait": "cuStreamSynchronize", "map": drivers.MAP,
 }  # fmt: skip
 """What native code asks a device for → the driver's function."""
 
@@ -129,6 +130,7 @@ class Prepared:
     layout: Layout
     promises: Promises | None
     has_classes: bool  # whether it touches the classes' memory
+    whole: Whole | None  # the kernel that does it all at once, if there is one
     plain: Loaded | None = None
     fast: Loaded | None = None
     launches: set[LaunchConfig] = field(default_factory=set)  # that were found to suit it
@@ -157,7 +159,9 @@ class CudaBackend(Backend):
         self._prepared: OrderedDict[str, Prepared] = OrderedDict()
         self._enter()
         self.streams = Streams(self._driver, self._enter)
-        functions = {what: self._driver.address(name) for what, name in ASKED.items()}
+        functions = {
+            what: self._driver.address(name) for what, name in ASKED.items() if what != "map" or self._driver.has_maps
+        }
         graphs = self._driver.graphs() if flags.choice("ESHKOL_CUDA_GRAPHS") is not False else None
         self.queue = QueuedDevice(functions, self._context, self.stream, graphs)
         self.memory = device_allocator(self._driver, self._enter, self._description.largest, memory_limit)
@@ -391,9 +395,11 @@ class CudaBackend(Backend):
         with self.lock:
             found = self._prepared.get(program.digest)
             if found is None:
-                base = in_base_instructions(program)
+                at_once = whole(program, self.device.multiprocessors) if self.device.warpgroups else None
+                base = in_base_instructions(program) if at_once is None else program
                 has_classes = any(map(touches_classes, base.instructions))
-                found = Prepared(base, Layout.of(base), promises(base), has_classes)
+                relied_on = promises(base) if at_once is None else None
+                found = Prepared(base, Layout.of(base), relied_on, has_classes, at_once)
                 self._prepared[program.digest] = found
                 if len(self._prepared) > REMEMBERED:
                     self.synchronize()  # it may still run, and goes unless a sequence has it
@@ -406,11 +412,14 @@ class CudaBackend(Backend):
         """A program on the device: already there, from the disk cache, or compiled now."""
         found = prepared.fast if fast else prepared.plain
         if found is None:
-            module = translate(prepared.program, self.target, prepared.promises if fast else None)
-            text = cached_ptx(self.cache, module, self.target, prepared.program.name)
+            if prepared.whole is None:
+                module = translate(prepared.program, self.target, prepared.promises if fast else None)
+                text, layout = cached_ptx(self.cache, module, self.target, prepared.program.name), module.layout
+            else:
+                text, layout = prepared.whole.text.encode(), prepared.layout
             handle = modules.load(self._driver, self.cache, self.device, text, prepared.program.name)
             kernel = self._driver.handle("cuModuleGetFunction", handle, KERNEL.encode())
-            found = Loaded(module.layout, handle, kernel, b"fault" in text, self._driver)  # else LLVM has left it out
+            found = Loaded(layout, handle, kernel, b"fault" in text, self._driver)  # else LLVM has left it out
             if fast:
                 prepared.fast = found
             else:
@@ -448,7 +457,7 @@ class CudaBackend(Backend):
                     memory = self._pools.get(value) if isinstance(value, PoolHandle) else self._buffers.get(value)
                     record.buffer(name, memory.size, memory.address)
             loaded = self._suitable(prepared, launch, record)
-            alone = [self._launch(loaded, launch, record, self._status)]
+            alone = [self._launch(prepared, loaded, launch, record, self._status)]
             if self.streams.several:
                 self.synchronize()  # which buffers it reads and writes, is not known
             code = NativeLaunches(self.queue, [(native.CALL, 0, 0, 0, 0, 0)], alone, 0, 0, 0, 0).run(())
@@ -500,7 +509,7 @@ class CudaBackend(Backend):
             else:
                 record.scalar(param.name, bind_scalar(param, call.numbers[param.name]))
         loaded = self._suitable(prepared, call.launch, record)
-        return self._launch(loaded, call.launch, record, status, buffers), prepared.program, loaded
+        return self._launch(prepared, loaded, call.launch, record, status, buffers), prepared.program, loaded
 
     def status_block(self, count: int) -> StatusBlock:
         """Statuses for so many launches."""
@@ -545,16 +554,19 @@ class CudaBackend(Backend):
         return self._class_memory
 
     def _launch(
-        self, loaded: Loaded, launch: LaunchConfig, record: LaunchRecord, status: int,
+        self, prepared: Prepared, loaded: Loaded, launch: LaunchConfig, record: LaunchRecord, status: int,
         buffers: Sequence[tuple[int, int, int]] = (),
     ) -> NativeLaunch:  # fmt: skip
-        if launch.shared_memory > loaded.shared:
-            self._driver.call("cuFuncSetAttribute", loaded.kernel, MOST_SHARED, launch.shared_memory)
-            loaded.shared = launch.shared_memory
+        blocks, lanes, shared, maps = launch.blocks, launch.block_size, launch.shared_memory, ()
+        if prepared.whole is not None:
+            blocks, lanes, shared = prepared.whole.blocks, prepared.whole.threads, prepared.whole.memory
+            maps = record.maps(prepared.whole.maps)
+        if shared > loaded.shared:
+            self._driver.call("cuFuncSetAttribute", loaded.kernel, MOST_SHARED, shared)
+            loaded.shared = shared
         return NativeLaunch(
-            loaded.kernel, launch.blocks, launch.block_size, launch.shared_memory, bytes(record.bytes), buffers, status,
-            loaded.can_fail,
-        )  # fmt: skip
+            loaded.kernel, blocks, lanes, shared, bytes(record.bytes), buffers, status, loaded.can_fail, maps
+        )
 
     def _raise_fault(self, program: Program, layout: Layout) -> None:
         """Wait for a launch; where a lane has failed, say so."""

@@ -11,6 +11,7 @@ from typing import Any
 from eshkol.atlas.machines import BLOCKS, MATRICES, MachineDescription
 from eshkol.backends.cuda import driver as drivers
 from eshkol.backends.cuda.driver import Driver
+from eshkol.backends.cuda.warpgroups.instructions import CAPABILITY
 from eshkol.errors import BackendUnavailable
 
 BLOCK = 256  # lanes of a block: enough of them hide what memory takes, and registers suffice for several blocks
@@ -30,6 +31,7 @@ class Device:
     shared_bytes: int  # that a block can ask for
     l2_bytes: int
     cooperative: bool  # whether blocks of a launch can wait for each other
+    warpgroups: bool  # whether four of its warps multiply matrices together
 
     def facts(self) -> dict[str, Any]:
         """The same as JSON values."""
@@ -40,7 +42,7 @@ class Device:
         return replace(
             BLOCKS, name=f"cuda {self.name}", largest=self.memory, shared_memory=self.shared_bytes, block=BLOCK,
             busy=self.multiprocessors * BLOCKS_EACH, processors=self.multiprocessors, host_helps=False,
-            matrices=MATRICES if self.capability >= MATRIX_CAPABILITY else None,
+            matrices=replace(MATRICES, whole=self.warpgroups) if self.capability >= MATRIX_CAPABILITY else None,
         )  # fmt: skip
 
 
@@ -68,7 +70,8 @@ def _found(driver: Driver, number: int) -> Device:
     def ask(what: str) -> int:
         return driver.attribute(at, what)
 
+    capability = ask("major"), ask("minor")
     return Device(
-        number, driver.device_name(at), (ask("major"), ask("minor")), driver.total_memory(at), ask("multiprocessors"),
-        ask("shared_bytes"), ask("l2_bytes"), bool(ask("cooperative")),
+        number, driver.device_name(at), capability, driver.total_memory(at), ask("multiprocessors"),
+        ask("shared_bytes"), ask("l2_bytes"), bool(ask("cooperative")), capability == CAPABILITY and driver.has_maps,
     )  # fmt: skip

@@ -83,6 +83,11 @@ GRAPHS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
 }
 """What native code calls of the driver for graphs (`runtime/native/graphs.h`)."""
 
+MAP = "cuTensorMapEncodeTiled"  # makes a tensor map (`runtime/native/launches.h`); older drivers have none
+MAP_ARGUMENTS = (
+    c_void_p, c_int, c_uint, c_ulonglong, c_void_p, c_void_p, c_void_p, c_void_p, c_int, c_int, c_int, c_int,
+)  # fmt: skip
+
 _NEWER = "install a newer NVIDIA driver"
 _LOST = "; values on it are gone: save what the host has, and start the process again (another device goes on)"
 
@@ -128,12 +133,17 @@ class Driver:
                 raise BackendUnavailable(f"the NVIDIA driver is too old: it has no {name}", hint="install a newer one")
             function.argtypes, function.restype = arguments, c_int
             self._functions[name] = function
-        for name, _ in GRAPHS.values():
+        for name in (MAP, *(name for name, _ in GRAPHS.values())):
             self._functions[name] = getattr(library, name, None)
 
     def address(self, name: str) -> int:
         """Where a function of the driver begins, for native code that calls it."""
         return ctypes.cast(self._functions[name], c_void_p).value or 0
+
+    @property
+    def has_maps(self) -> bool:
+        """Whether the driver makes tensor maps."""
+        return self._functions[MAP] is not None
 
     def graphs(self) -> dict[str, int] | None:
         """Where the functions for graphs begin; None where the driver has not all of them."""

@@ -6,16 +6,27 @@ words, in which only addresses of buffers may be left to be filled in.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from eshkol.atlas.operands import Immediate
 from eshkol.atlas.program import LaunchConfig
 from eshkol.atlas.types import encode
 from eshkol.backends.cuda.lane import SCALAR_BYTES
+from eshkol.backends.cuda.warpgroups.maps import KINDS, TensorMap
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.layout import Layout
 from eshkol.backends.lanes.ranges import SHARED_MEMORY
 from eshkol.errors import BackendUnavailable
+from eshkol.runtime.launches import MAP_WORDS, NativeMap
+
+MAP_ALIGNMENT = 64  # bytes, to which kernels find tensor maps aligned
+
+
+def with_maps(layout: Layout, count: int) -> tuple[int, int]:
+    """The byte at which so many tensor maps begin, behind the words of a record, and the bytes of all of it."""
+    start = -(-8 * layout.words // MAP_ALIGNMENT) * MAP_ALIGNMENT
+    return start, start + count * 8 * MAP_WORDS
 
 
 class LaunchRecord:
@@ -46,3 +57,16 @@ class LaunchRecord:
         self.words[place], self.words[place + 1] = address, size
         self.sizes[name] = size
         return place
+
+    def maps(self, wanted: Sequence[TensorMap]) -> tuple[NativeMap, ...]:
+        """Make room for tensor maps; what they are made of."""
+        start, size = with_maps(self.layout, len(wanted))
+        self.words.release()
+        self.bytes.extend(bytes(size - len(self.bytes)))
+        return tuple(
+            NativeMap(
+                start // 8 + k * MAP_WORDS, self.layout.word(one.buffer), one.offset, KINDS[one.ty],
+                [axis.extent for axis in one.axes], [axis.stride * one.ty.size_bytes for axis in one.axes[1:]], one.box,
+            )
+            for k, one in enumerate(wanted)
+        )  # fmt: skip

@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* What may be asked of a device. Every function gives 0, or a number that says what is wrong. */
-enum { ESHKOL_ENTER, ESHKOL_LAUNCH, ESHKOL_MOVE, ESHKOL_FETCH, ESHKOL_WAIT };
+enum { ESHKOL_ENTER, ESHKOL_LAUNCH, ESHKOL_MOVE, ESHKOL_FETCH, ESHKOL_WAIT, ESHKOL_MAP };
 
 typedef struct {
     int (*enter)(void *context); /* make it the thread's own */
@@ -27,9 +27,22 @@ typedef struct {
     int (*move)(uint64_t target, uint64_t source, size_t size, void *queue);
     int (*fetch)(void *target, uint64_t source, size_t size, void *queue);
     int (*wait)(void *queue);
+    int (*map)(void *map, int kind, unsigned axes, uint64_t address, const uint64_t *extents, const uint64_t *strides,
+               const unsigned *box, const unsigned *steps, int interleaving, int swizzle, int promotion, int beyond);
     void *context, *queue;
     int64_t queues; /* whether there are others: then who runs steps sees to what must be waited for */
 } eshkol_device;
+
+enum { ESHKOL_MAP_AXES = 5, ESHKOL_MAP_WORDS = 16 };
+
+/* How a kernel's own copies find boxes of a tensor: words of the record, from `word` on, which the driver makes of the
+ * address in word `buffer`, plus an offset, and of extents, strides in bytes (of all axes but the first, whose elements
+ * are neighbours), and a box. Only where the address has changed are they made again. */
+typedef struct {
+    int64_t word, buffer, offset, kind, axes;
+    uint64_t extents[ESHKOL_MAP_AXES], strides[ESHKOL_MAP_AXES - 1], box[ESHKOL_MAP_AXES];
+    uint64_t address; /* that they were last made for */
+} eshkol_map;
 
 /* A kernel's two arguments are the address of its status, and its record; words of the record are addresses of places.
  * The status is two words of the device's memory, the first of which is all ones unless a lane has failed. */
@@ -42,6 +55,8 @@ typedef struct {
     int64_t binding_count;
     int64_t can_fail;
     uint64_t *bound; /* the addresses that the record was last given, one for each binding */
+    eshkol_map *maps;
+    int64_t map_count;
 } eshkol_launch;
 
 typedef struct {

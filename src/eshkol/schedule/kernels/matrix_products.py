@@ -30,6 +30,7 @@ from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.ops.contraction import matrix_product
 from eshkol.ops.shapes import count
+from eshkol.schedule.kernels.array_products import is_whole, whole_product_kernel
 from eshkol.schedule.kernels.block_factors import Dense, at_most, digits
 from eshkol.schedule.kernels.block_products import PART, adding_kernel, corner, needed
 from eshkol.schedule.kernels.code import IndexedPlace, Virtual
@@ -75,8 +76,11 @@ def matrix_product_kernels(node: Node, target: MachineDescription) -> tuple[Kern
         for k, view in enumerate((seen.x, seen.y))
     ]
     rows, columns = node.shape[-2:]
+    terms = seen.x.shape[-1]
     cut = matrix_tilings(count(node.shape[:-2]), rows, columns, layouts[0].terms, target)[0]
     before = [copying_kernel(node, k, layout, target) for k, layout in enumerate(layouts) if layout.copied]
+    if cut.parts == 1 and is_whole(node, target):  # sums that are cut into parts are left to fragments
+        return *before, whole_product_kernel(node, layouts, terms)
     after = [adding_kernel(node, cut.parts, target)] if cut.parts > 1 else []
     return *before, _MatrixWriter(node, layouts, cut).kernel(), *after
 

@@ -6,6 +6,7 @@ bytes that a kernel is given, as soon as the buffer's address is known (`runtime
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -46,3 +47,8 @@ class TensorMap:
             and all(0 < axis.extent < LONGEST for axis in self.axes)
             and all(0 < axis.stride * size < FARTHEST and axis.stride * size % ALIGNMENT == 0 for axis in self.axes[1:])
         )  # fmt: skip
+
+
+def fitting(all_of_them: Sequence[TensorMap]) -> tuple[TensorMap, ...] | None:
+    """The maps, if the machine can copy the boxes of each."""
+    return tuple(all_of_them) if all(one.suits for one in all_of_them) else None

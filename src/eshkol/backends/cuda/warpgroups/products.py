@@ -1,10 +1,11 @@
 """The product of matrices of 16-bit floats on Hopper: groups of four warps that multiply from shared memory.
 
 Comes in: a `Product`, how its matrices lie, and a `Tile`. Goes out: the kernel as PTX, and the tensor maps of its
-operands. Each block stays on its processor and takes one tile of the result after another. One of its threads has slabs of
-both factors copied into a ring of stages, ahead of the groups that multiply them (`ring.py`): each of these has rows of the
-tile, whose sums stay in registers. Two blocks of a cluster have tiles below each other, and each brings half of the slab
-of the right factor to both. Sums are rounded, put into shared memory, and copied from there while the next tile is begun.
+operands. Each block stays on its processor and takes one tile of the result after another. One of its threads has slabs
+of both factors copied into a ring of stages, ahead of the groups that multiply them (`ring.py`): each of these has rows
+of the tile, whose sums stay in registers. Two blocks of a cluster have tiles below each other, and each brings half of
+the slab of the right factor to both. Sums are rounded, put into shared memory, and copied from there while the next
+tile is begun; where the machine cannot copy the rows of a result, threads store what they have.
 
 Tiles are taken in an order in which those that are computed at the same time share rows and columns, which then lie in
 the cache.
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from eshkol.atlas.types import Type
 from eshkol.backends.cuda.warpgroups import ring as rings
 from eshkol.backends.cuda.warpgroups.maps import LINE_ELEMENTS, MAP_BYTES, Axis, TensorMap
-from eshkol.backends.cuda.warpgroups.ptx import GROUP, WARP, Kernel, listed
+from eshkol.backends.cuda.warpgroups.ptx import GROUP, WARP, Kernel, listed, real
 from eshkol.backends.cuda.warpgroups.ring import LINE, Ring
 
 DEPTH = LINE_ELEMENTS  # terms of a slab
@@ -26,7 +27,8 @@ ROWS, TERMS = 64, 16  # of what a group multiplies at once
 BLOCK_BYTES = LINE_ELEMENTS * LINE  # 64 lines of a slab
 HELD = 2  # blocks of 64 columns of a group's results that wait to be copied
 TOGETHER = 16  # tiles above each other that are taken before those to the right of them
-REGISTERS = {1: None, 2: (24, 240), 3: (32, 160)}  # groups → registers of a thread that copies, and of one that multiplies
+# Groups → registers of a thread that copies, and of one that multiplies.
+REGISTERS = {1: None, 2: (24, 240), 3: (32, 160)}
 NAMES = {Type.BF16: "bf16", Type.F16: "f16"}
 
 
@@ -86,14 +88,15 @@ class Tile:
         return self.stages * self.slab + self.held + 2 * self.stages * rings.BARRIER_BYTES
 
 
-def maps(p: Product, tile: Tile) -> tuple[TensorMap, TensorMap, TensorMap]:
-    """The tensor maps of A, B and C."""
+def maps(p: Product, tile: Tile) -> tuple[TensorMap, ...]:
+    """The tensor maps of A, B and, if the machine can copy its rows, C."""
     share = tile.columns // tile.cluster
-    return (
+    result = _map(p, p.c, p.m, p.n, ROWS)
+    factors = (
         _map(p, p.a, p.m, p.k, DEPTH if p.a.turned else tile.rows),
         _map(p, p.b, p.k, p.n, DEPTH if not p.b.turned else share),
-        _map(p, p.c, p.m, p.n, ROWS),
     )
+    return (*factors, result) if result.suits else factors
 
 
 def _map(p: Product, x: Matrices, rows: int, columns: int, high: int) -> TensorMap:
@@ -103,15 +106,15 @@ def _map(p: Product, x: Matrices, rows: int, columns: int, high: int) -> TensorM
     return TensorMap(x.buffer, x.offset, p.ty, axes, (LINE_ELEMENTS, high, *(1 for _ in batch)))
 
 
-def product_kernel(p: Product, tile: Tile) -> str:
-    """The kernel's text."""
-    return _Writer(p, tile).text()
+def product_kernel(p: Product, tile: Tile, record: int, result: int) -> str:
+    """The kernel's text, for a record of so many bytes, which ends with the maps and has C's address at this byte."""
+    return _Writer(p, tile, record, result).text()
 
 
 class _Writer:
-    def __init__(self, p: Product, tile: Tile) -> None:
+    def __init__(self, p: Product, tile: Tile, record: int, result: int) -> None:
         self.p, self.tile = p, tile
-        self.k = k = Kernel(tile.threads, tile.cluster, 3 * MAP_BYTES)
+        self.k = k = Kernel(tile.threads, tile.cluster, record)
         self.down = -(-p.m // (tile.rows * tile.cluster))  # tiles of a cluster below each other
         self.across = -(-p.n // tile.columns)
         self.count = self.down * self.across
@@ -120,7 +123,9 @@ class _Writer:
         self.thread = k.special("tid.x")
         self.rank = k.special("cluster_ctarank") if tile.cluster > 1 else k.number(0)
         self.base = k.shared()
-        self.maps = [k.address(number * MAP_BYTES) for number in range(3)]
+        count = len(maps(p, tile))
+        self.maps = [k.address(record - (count - number) * MAP_BYTES) for number in range(count)]
+        self.result = result
         self.right = tile.stages * tile.rows * LINE  # where slabs of B lie
         self.staged = tile.stages * tile.slab
         self.ring = Ring(k, k.add(self.base, self.staged + tile.held), tile.stages, tile.groups)
@@ -230,7 +235,7 @@ class _Writer:
                 place.advance()
             rings.wait(k, 0)
             rings.give_back(k, before, tile.cluster, me)
-            self._store(number, group, me, sums)
+            (self._send if len(self.maps) > 2 else self._store)(number, group, me, sums)
         k.do("cp.async.bulk.wait_group", 0)
 
     def _slab(self, stage: str, group: str, sums: Sequence[Sequence[str]], begun: str, always: str) -> None:
@@ -252,7 +257,7 @@ class _Writer:
                 rings.multiply(k, NAMES[p.ty], row, here, there, always if step else begun, turned=turned)
         rings.commit(k)
 
-    def _store(self, number: str, group: str, me: str, sums: Sequence[Sequence[str]]) -> None:
+    def _send(self, number: str, group: str, me: str, sums: Sequence[Sequence[str]]) -> None:
         """Round the sums of a tile and have them copied: 64 columns at a time, by way of shared memory."""
         k, p, tile = self.k, self.p, self.tile
         row, column, places = self._corner(number)
@@ -265,9 +270,7 @@ class _Writer:
         memory = k.op("mad.lo.u32", group, HELD * BLOCK_BYTES, memory)
         into = k.op("mad.lo.u32", line, LINE, memory)
         first, barrier = k.equal(me, 0), k.add(group, 1)
-        places_of_chunks = [
-            k.op("xor.b32", k.add(chunk, 2 * pair), inner) for pair in range(LINE_ELEMENTS // 16)
-        ]
+        chunks = [k.op("xor.b32", k.add(chunk, 2 * pair), inner) for pair in range(LINE_ELEMENTS // 16)]
         at = 0
         for high, line_sums in enumerate(sums):
             top = k.add(row, k.op("mad.lo.u32", group, len(sums) * ROWS, k.number(high * ROWS)))
@@ -275,7 +278,7 @@ class _Writer:
                 with k.only(first):
                     k.do("cp.async.bulk.wait_group.read", HELD - 1)
                 k.do("bar.sync", barrier, GROUP)
-                for pair, where in enumerate(places_of_chunks):
+                for pair, where in enumerate(chunks):
                     eight = line_sums[block * 32 + pair * 8 :][:8]
                     packed = [self._rounded(*eight[2 * n :][:2]) for n in range(4)]
                     target = k.add(k.op("mad.lo.u32", where, 16, into), at * BLOCK_BYTES)
@@ -288,6 +291,42 @@ class _Writer:
                     k.lines.append("    cp.async.bulk.commit_group;")
                 at = (at + 1) % HELD
 
+    def _store(self, number: str, group: str, me: str, sums: Sequence[Sequence[str]]) -> None:
+        """Round the sums of a tile and store those that lie within the result."""
+        k, p, tile = self.k, self.p, self.tile
+        row, column, places = self._corner(number)
+        start = k.op("cvta.to.global.u64", k.word(self.result), kind="b64")
+        start = k.op("add.u64", start, p.c.offset, kind="b64")
+        for place, step in zip(places, p.c.batch, strict=True):
+            start = k.op("mad.lo.u64", k.op("cvt.u64.u32", place, kind="b64"), 2 * step, start, kind="b64")
+        lane = k.op("and.b32", me, WARP - 1)
+        row = k.add(row, k.op("mad.lo.u32", group, len(sums) * ROWS, k.mul(k.op("shr.u32", me, 5), 16)))
+        row = k.add(row, k.op("shr.u32", lane, 2))
+        column = k.op("mad.lo.u32", k.op("and.b32", lane, 3), 2, column)
+        for high, line_sums in enumerate(sums):
+            for half in range(2):
+                line = k.add(row, high * ROWS + 8 * half)
+                with k.only(k.less(line, p.m)):
+                    target = k.op("mad.wide.u32", line, 2 * p.c.distance, start, kind="b64")
+                    target = k.op("mad.wide.u32", column, 2, target, kind="b64")
+                    for eight in range(tile.columns // 8):
+                        pair = line_sums[4 * eight + 2 * half :][:2]
+                        self._store_pair(target, k.add(column, 8 * eight), 16 * eight, pair)
+
+    def _store_pair(self, target: str, column: str, further: int, sums: Sequence[str]) -> None:
+        k, p = self.k, self.p
+        both, first = self._rounded(*sums), k.less(column, p.n)
+        if p.c.distance % 2 == 0 and p.n % 2 == 0:
+            k.do("st.global.b32", f"[{target}+{further}]", both, when=first)
+            return
+        low, high = k.register("b16"), k.register("b16")
+        k.do("mov.b32", listed([low, high]), both)
+        k.do("st.global.b16", f"[{target}+{further}]", low, when=first)
+        k.do("st.global.b16", f"[{target}+{further + 2}]", high, when=k.less(k.add(column, 1), p.n))
+
     def _rounded(self, low: str, high: str) -> str:
         """Two sums in one register."""
+        if self.p.alpha != 1.0:
+            factor = real(self.p.alpha)
+            low, high = (self.k.op("mul.f32", x, factor, kind="f32") for x in (low, high))
         return self.k.op(f"cvt.rn.{NAMES[self.p.ty]}x2.f32", high, low)

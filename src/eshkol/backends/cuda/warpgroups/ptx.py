@@ -8,6 +8,7 @@ one on instructions that LLVM has no words for.
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -152,6 +153,11 @@ class Kernel:
             f".visible .entry {KERNEL}(.param .u64 status, .param .align 64 .b8 record[{self.record}])",
             f".reqntid {self.threads}", *cluster, *budget, "{", *declared, "", *self.lines, "    ret;", "}", "",
         ])  # fmt: skip
+
+
+def real(value: float) -> str:
+    """A constant of 32 bits."""
+    return "0f" + struct.pack(">f", value).hex().upper()
 
 
 def listed(registers: Sequence[str]) -> str:

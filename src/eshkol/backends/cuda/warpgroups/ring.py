@@ -38,7 +38,7 @@ class Ring:
         self.k.lines.append("    fence.mbarrier_init.release.cluster;")
 
     def begin(self, *, filled: bool) -> Place:
-        """A place in the ring to begin with: for who fills stages, all are free, as if they had just been given back."""
+        """A place in the ring to begin with: for who fills stages all are free, as if they had been given back."""
         k = self.k
         return Place(self, k.op("mov.u32", 0), k.op("mov.u32", 0 if filled else 1))
 

@@ -1,0 +1,74 @@
+"""Array instructions that groups of warps do as a whole.
+
+Comes in: a program. Goes out: a `Whole`, the kernel that stands for it, if it is one instruction of those here, on
+matrices that the machine's copies can fetch; else None, and the program is expanded into code of lanes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eshkol.atlas.isa import Instruction
+from eshkol.atlas.operands import BufferOffset
+from eshkol.atlas.program import Program
+from eshkol.atlas.table.batched import batch_axes, strides
+from eshkol.atlas.table.linear import stored
+from eshkol.backends.cuda.launching import with_maps
+from eshkol.backends.cuda.warpgroups import maps, products, tiling
+from eshkol.backends.cuda.warpgroups.maps import TensorMap
+from eshkol.backends.cuda.warpgroups.products import NAMES, Matrices, Product
+from eshkol.backends.lanes.layout import Layout
+
+CAPABILITY = (9, 0)  # the one that has these instructions
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A kernel that does all of a program, however that is launched: so many blocks of so many threads."""
+
+    text: str
+    blocks: int
+    threads: int
+    memory: int  # bytes of shared memory
+    maps: tuple[TensorMap, ...]
+
+
+def whole(program: Program, processors: int) -> Whole | None:
+    """The kernel of a program, on a machine of so many processors."""
+    if len(program.instructions) not in (1, 2) or any(i.op.name != "EXIT" for i in program.instructions[1:]):
+        return None
+    i = program.instructions[0]
+    if i.op.name not in ("GEMM", "BatchedGEMM"):
+        return None
+    p = _product(i)
+    if p is None:
+        return None
+    tile = tiling.best(p, processors)
+    found = maps.fitting(products.maps(p, tile))
+    if found is None:
+        return None
+    layout = Layout.of(program)
+    text = products.product_kernel(p, tile, with_maps(layout, len(found))[1], 8 * layout.word(p.c.buffer))
+    return Whole(text, tiling.blocks(p, tile, processors), tile.threads, tile.memory, found)
+
+
+def _product(i: Instruction) -> Product | None:
+    """A product of matrices as the instruction says it, if groups of warps have one for its type."""
+    operands = i.a, i.b, i.c
+    if i.ty not in NAMES or min(i.m, i.n, i.k) == 0 or not all(isinstance(x, BufferOffset) for x in operands):
+        return None
+    if i.op.name == "GEMM":
+        if i.beta != 0:
+            return None
+        batch, steps = (), {"a": (stored(i, "a")[1], 1), "b": (stored(i, "b")[1], 1), "c": (i.n, 1)}
+    else:
+        batch, steps = batch_axes(i), {name: strides(i, name) for name in "abc"}
+    kept = [axis for axis, extent in enumerate(batch) if extent > 1]
+    if 0 in batch:
+        return None
+    turned = {"a": i.transpose_a, "b": i.transpose_b, "c": False}
+    a, b, c = (
+        Matrices(x.handle, x.offset, steps[name][-2], turned[name], tuple(steps[name][axis] for axis in kept))
+        for name, x in zip("abc", operands, strict=True)
+    )
+    return Product(i.ty, i.m, i.n, i.k, tuple(batch[axis] for axis in kept), a, b, c, i.alpha)

@@ -1,0 +1,57 @@
+"""Which tiles a product is computed in: those that are estimated to take the least time.
+
+Comes in: a product, and how many processors there are. Goes out: a `Tile`, and how many blocks there are. The estimates
+are in microseconds of an H200, where they were measured; other machines of its kind have the same order of tiles.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from eshkol.backends.cuda.warpgroups.products import DEPTH, Product, Tile
+
+MEMORY = 232448  # bytes of shared memory that a block can have
+MOST_STAGES = 8
+# Rows, columns, groups that multiply, and what a slab takes, against what the same part of a slab of the first takes.
+SHAPES = (
+    (128, 256, 2, 1.0), (256, 128, 2, 1.03), (128, 192, 2, 1.02), (192, 128, 3, 1.05), (128, 128, 2, 1.06),
+    (64, 256, 1, 1.3), (128, 64, 2, 1.4), (64, 128, 1, 1.6), (64, 64, 1, 2.2),
+)  # fmt: skip
+SLAB = 0.665 / (128 * 256)  # microseconds for each result
+BEGIN = 1.0 / (128 * 256)  # to begin a tile and to store it, likewise
+WORTH_CLUSTERS = 1 << 38  # products from which on two blocks share columns: then fewer bytes go through the cache
+
+
+def tiles(cluster: int) -> list[tuple[Tile, float]]:
+    """All there are, with what a slab takes."""
+    found = []
+    for rows, columns, groups, cost in SHAPES:
+        if columns % (64 * cluster):
+            continue
+        one = Tile(rows, columns, groups, 1, cluster)
+        two = Tile(rows, columns, groups, 2, cluster)
+        stages = min(MOST_STAGES, 1 + (MEMORY - one.memory) // (two.memory - one.memory))
+        found.append((Tile(rows, columns, groups, stages, cluster), cost))
+    return found
+
+
+def count(p: Product, tile: Tile) -> int:
+    """How many tiles there are, each of a cluster."""
+    return prod(p.batch) * -(-p.m // (tile.rows * tile.cluster)) * -(-p.n // tile.columns)
+
+
+def blocks(p: Product, tile: Tile, processors: int) -> int:
+    return tile.cluster * min(count(p, tile), processors // tile.cluster)
+
+
+def best(p: Product, processors: int) -> Tile:
+    """The tile that is estimated to take the least time."""
+    large = p.m * p.n * p.k * prod(p.batch) >= WORTH_CLUSTERS
+    candidates = tiles(2) if large else tiles(1)
+    return min(candidates, key=lambda pair: estimate(p, *pair, processors))[0]
+
+
+def estimate(p: Product, tile: Tile, cost: float, processors: int) -> float:
+    """Microseconds."""
+    turns = -(-count(p, tile) // (processors // tile.cluster))
+    return turns * tile.rows * tile.columns * (-(-p.k // DEPTH) * SLAB * cost + BEGIN)

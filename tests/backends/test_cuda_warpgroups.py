@@ -1,0 +1,194 @@
+"""Array instructions that groups of warps do as a whole: what they are found for, their PTX, what launches are given.
+
+The numbers are compared on a GPU (`test_cuda_gpu.py`); here a launch is one of the interpreter, and what the driver is
+told of tensors in memory is looked at.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import replace
+from itertools import product as combined
+
+import numpy as np
+import pytest
+from interpreted_driver import installed
+
+import eshkol as ek
+from eshkol.atlas.builder import ProgramBuilder
+from eshkol.atlas.types import Type
+from eshkol.backends.cuda import driver as drivers
+from eshkol.backends.cuda.warpgroups import tiling
+from eshkol.backends.cuda.warpgroups.instructions import whole
+from eshkol.backends.cuda.warpgroups.products import Matrices, Product, maps, product_kernel
+from eshkol.errors import TensorError
+
+PROCESSORS = 132
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    with installed(monkeypatch) as made:
+        yield made
+
+
+def matrices(name: str, rows: int, columns: int, *, turned: bool = False, batch: tuple[int, ...] = ()) -> Matrices:
+    return Matrices(name, 0, rows if turned else columns, turned, tuple(rows * columns for _ in batch))
+
+
+def plain(
+    m: int, n: int, k: int, batch: tuple[int, ...] = (), *, turned: tuple[bool, bool] = (False, False)
+) -> Product:
+    a, b = matrices("a", m, k, turned=turned[0], batch=batch), matrices("b", k, n, turned=turned[1], batch=batch)
+    return Product(Type.BF16, m, n, k, batch, a, b, matrices("c", m, n, batch=batch))
+
+
+def gemm(ty: Type = Type.BF16, m: int = 128, n: int = 128, k: int = 64, **more: object) -> object:
+    b = ProgramBuilder("p")
+    places = [b.buffer(name, ty).address for name in "cab"]
+    b.gemm(ty, *places, m=m, n=n, k=k, **more)
+    return b.build()
+
+
+# --- what is found ------------------------------------------------------------------------------------
+
+
+def test_products_of_16_bit_floats_are_done_as_a_whole():
+    for ty in (Type.F16, Type.BF16):
+        found = whole(gemm(ty), PROCESSORS)
+        assert found is not None
+        assert f".f32.{str(ty).lower()}.{str(ty).lower()}" in found.text
+        assert len(found.maps) == 3
+
+
+@pytest.mark.parametrize("given", [
+    {"ty": Type.F32}, {"k": 12}, {"m": 12, "transpose_a": True}, {"n": 12}, {"beta": 1.0}, {"m": 0},
+])  # fmt: skip
+def test_others_are_code_of_lanes(given):
+    assert whole(gemm(**given), PROCESSORS) is None
+
+
+def test_a_result_whose_rows_cannot_be_copied_is_stored_by_threads():
+    """As long as the rows of B can be."""
+    found = whole(gemm(n=12, transpose_b=True), PROCESSORS)
+    assert found is not None
+    assert len(found.maps) == 2
+    assert "st.global.b32" in found.text
+    assert "st.global.b16" not in found.text
+    odd = whole(gemm(n=13, transpose_b=True), PROCESSORS)
+    assert odd is not None
+    assert "st.global.b16" in odd.text
+
+
+def test_a_stride_of_zero_is_no_axis_of_a_map():
+    p = plain(64, 64, 64, (3, 5))
+    p = replace(p, b=replace(p.b, batch=(0, 64 * 64)))
+    tile = tiling.best(p, PROCESSORS)
+    assert [len(one.axes) for one in maps(p, tile)] == [4, 3, 4]
+
+
+# --- tiles ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_every_tile_fits_a_processor(cluster):
+    for tile, _ in tiling.tiles(cluster):
+        assert tile.memory <= tiling.MEMORY
+        assert tile.stages >= 2
+        assert tile.rows % (64 * tile.groups) == 0
+        assert max(tile.rows, tile.columns) <= 256
+
+
+def test_blocks_are_whole_clusters_and_no_more_than_processors():
+    for m, n, k in ((8192, 8192, 8192), (128, 256, 64), (4096, 4096, 4096), (100, 70000, 64)):
+        p = plain(m, n, k)
+        tile = tiling.best(p, PROCESSORS)
+        count = tiling.blocks(p, tile, PROCESSORS)
+        assert 0 < count <= PROCESSORS
+        assert count % tile.cluster == 0
+
+
+def test_large_products_share_columns_between_blocks_and_small_ones_take_small_tiles():
+    large, small = (tiling.best(plain(n, n, n), PROCESSORS) for n in (8192, 1024))
+    assert large.cluster == 2
+    assert small.cluster == 1
+    assert small.rows * small.columns < large.rows * large.columns
+
+
+# --- PTX ------------------------------------------------------------------------------------------------
+
+
+def test_a_kernel_has_what_its_tile_says():
+    for tile, _ in [*tiling.tiles(1), *tiling.tiles(2)]:
+        text = product_kernel(plain(1024, 1024, 1024), tile, 512, 96)
+        assert f"wgmma.mma_async.sync.aligned.m64n{tile.columns}k16" in text
+        assert text.count("mbarrier.init") == 2 * tile.stages
+        assert (".multicast::cluster" in text) == (tile.cluster > 1)
+        assert (".reqnctapercluster 2" in text) == (tile.cluster > 1)
+        assert ("setmaxnreg" in text) == (tile.groups > 1)
+
+
+@pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas, which NVIDIA's toolkit has, is not installed")
+def test_the_assembler_takes_kernels(tmp_path):
+    for k, tile in enumerate((tiling.tiles(2)[0][0], tiling.tiles(1)[-1][0])):
+        for n, turned in ((1024, (False, False)), (1021, (True, True))):
+            file = tmp_path / f"{k}.ptx"
+            file.write_text(product_kernel(plain(1000, n, 520, (3,), turned=turned), tile, 512, 96))
+            done = subprocess.run(
+                ["ptxas", "-arch=sm_90a", "-v", str(file), "-o", str(tmp_path / "out")], capture_output=True, text=True
+            )
+            assert done.returncode == 0, done.stderr
+            assert " 0 bytes spill stores" in done.stderr
+
+
+# --- launches -------------------------------------------------------------------------------------------
+
+
+def products(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.matmul(x.astype(np.float32), y.astype(np.float32))
+
+
+@pytest.mark.parametrize("shapes", [
+    ((128, 64), (64, 96)), ((3, 64, 24), (3, 24, 104)), ((2, 2, 32, 40), (40, 64)), ((65, 33), (33, 77)),
+])  # fmt: skip
+def test_products_are_launched_with_maps_of_their_operands(driver, shapes):
+    rng = np.random.default_rng(3)
+    arrays = [rng.integers(-3, 4, shape).astype(np.float32) for shape in shapes]  # whose products bfloat16 nearly has
+    x, y = (ek.tensor(a, dtype="bfloat16", device="cuda") for a in arrays)
+    found = ek.jit(lambda a, b: a @ b)(x, y)
+    np.testing.assert_allclose(found.astype("float32").numpy(), products(*arrays), rtol=8e-3)
+    assert driver.at_once
+    assert driver.calls.count(drivers.MAP) >= 2
+
+
+def test_transposed_operands_are_read_where_they_lie(driver):
+    rng = np.random.default_rng(4)
+    for left, right in combined((False, True), repeat=2):
+        a, b = (rng.integers(-3, 4, (64, 64)).astype(np.float32) for _ in range(2))
+        x, y = (ek.tensor(v, dtype="bfloat16", device="cuda") for v in (a, b))
+        f = ek.jit(lambda x, y, left=left, right=right: (x.T if left else x) @ (y.T if right else y))
+        wanted = products(a.T if left else a, b.T if right else b)
+        np.testing.assert_allclose(f(x, y).astype("float32").numpy(), wanted, rtol=8e-3)
+    assert len(driver.at_once) == 4
+
+
+def test_maps_are_made_again_only_for_other_addresses(driver):
+    x = ek.tensor(np.ones((48, 64)), dtype="bfloat16", device="cuda")
+    f = ek.jit(lambda a, b: (a @ b.T).sum() + (b @ a.T).sum())
+    for _ in range(3):
+        f(x, x).item()
+    before = driver.calls.count(drivers.MAP)
+    for _ in range(3):
+        assert f(x, x).item() == 2 * 64 * 48 * 48
+    assert driver.calls.count(drivers.MAP) == before
+    y = ek.tensor(np.full((48, 64), 2.0), dtype="bfloat16", device="cuda")
+    assert f(y, y).item() == 4 * 2 * 64 * 48 * 48
+    assert driver.calls.count(drivers.MAP) > before
+
+
+def test_a_driver_that_refuses_a_map_is_told(driver):
+    driver.fails[drivers.MAP] = 1
+    x = ek.tensor(np.ones((48, 64)), dtype="bfloat16", device="cuda")
+    with pytest.raises(TensorError, match=drivers.MAP):
+        ek.jit(lambda a: a @ a.T)(x).numpy()
