@@ -79,7 +79,7 @@ def matrix_product_kernels(node: Node, target: MachineDescription) -> tuple[Kern
     terms = seen.x.shape[-1]
     cut = matrix_tilings(count(node.shape[:-2]), rows, columns, layouts[0].terms, target)[0]
     before = [copying_kernel(node, k, layout, target) for k, layout in enumerate(layouts) if layout.copied]
-    if cut.parts == 1 and is_whole(node, target):  # sums that are cut into parts are left to fragments
+    if is_whole(node, target):
         return *before, whole_product_kernel(node, layouts, terms)
     after = [adding_kernel(node, cut.parts, target)] if cut.parts > 1 else []
     return *before, _MatrixWriter(node, layouts, cut).kernel(), *after

@@ -7,6 +7,9 @@ of the tile, whose sums stay in registers. Two blocks of a cluster have tiles be
 the slab of the right factor to both. Sums are rounded, put into shared memory, and copied from there while the next
 tile is begun; where the machine cannot copy the rows of a result, threads store what they have.
 
+Where there are few tiles, the blocks of a cluster have one tile together, and each sums its share of the terms. What
+they have found they put into shared memory, and each adds up some columns of all, in the order of the blocks.
+
 Tiles are taken in an order in which those that are computed at the same time share rows and columns, which then lie in
 the cache.
 """
@@ -25,6 +28,7 @@ from eshkol.backends.cuda.warpgroups.ring import LINE, Ring
 DEPTH = LINE_ELEMENTS  # terms of a slab
 ROWS, TERMS = 64, 16  # of what a group multiplies at once
 BLOCK_BYTES = LINE_ELEMENTS * LINE  # 64 lines of a slab
+MEETINGS = 2  # barriers at which blocks that share a tile meet: sums are there; sums were read
 HELD = 2  # blocks of 64 columns of a group's results that wait to be copied
 TOGETHER = 16  # tiles above each other that are taken before those to the right of them
 # Groups → registers of a thread that copies, and of one that multiplies.
@@ -60,13 +64,27 @@ class Product:
 
 @dataclass(frozen=True)
 class Tile:
-    """The part of a result that a block computes at a time, by so many groups; `cluster` blocks share columns."""
+    """The part of a result that a block computes at a time, by so many groups.
+
+    The blocks of a cluster have tiles below each other, or one tile together, each a share of its terms.
+    """
 
     rows: int
     columns: int
     groups: int
     stages: int
     cluster: int
+    shares: bool = False
+
+    @property
+    def parts(self) -> int:
+        """Into how many the terms are divided."""
+        return self.cluster if self.shares else 1
+
+    @property
+    def below(self) -> int:
+        """Tiles below each other that a cluster has."""
+        return 1 if self.shares else self.cluster
 
     @property
     def threads(self) -> int:
@@ -79,24 +97,24 @@ class Tile:
 
     @property
     def held(self) -> int:
-        """Bytes of results that wait to be copied."""
-        return self.groups * HELD * BLOCK_BYTES
+        """Bytes of results that wait to be copied, or of sums that wait to be added up."""
+        return self.rows * self.columns * 4 if self.shares else self.groups * HELD * BLOCK_BYTES
 
     @property
     def memory(self) -> int:
         """Bytes of shared memory."""
-        return self.stages * self.slab + self.held + 2 * self.stages * rings.BARRIER_BYTES
+        return self.stages * self.slab + self.held + (2 * self.stages + MEETINGS) * rings.BARRIER_BYTES
 
 
 def maps(p: Product, tile: Tile) -> tuple[TensorMap, ...]:
     """The tensor maps of A, B and, if the machine can copy its rows, C."""
-    share = tile.columns // tile.cluster
+    share = tile.columns // tile.below
     result = _map(p, p.c, p.m, p.n, ROWS)
     factors = (
         _map(p, p.a, p.m, p.k, DEPTH if p.a.turned else tile.rows),
         _map(p, p.b, p.k, p.n, DEPTH if not p.b.turned else share),
     )
-    return (*factors, result) if result.suits else factors
+    return (*factors, result) if result.suits and not tile.shares else factors
 
 
 def _map(p: Product, x: Matrices, rows: int, columns: int, high: int) -> TensorMap:
@@ -115,7 +133,7 @@ class _Writer:
     def __init__(self, p: Product, tile: Tile, record: int, result: int) -> None:
         self.p, self.tile = p, tile
         self.k = k = Kernel(tile.threads, tile.cluster, record)
-        self.down = -(-p.m // (tile.rows * tile.cluster))  # tiles of a cluster below each other
+        self.down = -(-p.m // (tile.rows * tile.below))  # tiles of a cluster below each other
         self.across = -(-p.n // tile.columns)
         self.count = self.down * self.across
         for extent in p.batch:
@@ -128,11 +146,18 @@ class _Writer:
         self.result = result
         self.right = tile.stages * tile.rows * LINE  # where slabs of B lie
         self.staged = tile.stages * tile.slab
-        self.ring = Ring(k, k.add(self.base, self.staged + tile.held), tile.stages, tile.groups)
+        self.ring = Ring(k, k.add(self.base, self.staged + tile.held), tile.stages, tile.groups, tile.below)
+        self.meeting = k.add(self.ring.base, self.ring.size)
+        self.slabs = -(-p.k // DEPTH)
+        self.part = -(-self.slabs // tile.parts)  # slabs of a block
 
     def text(self) -> str:
         k, tile = self.k, self.tile
         with k.only(k.equal(self.thread, 0)):
+            if tile.shares:
+                for number in range(MEETINGS):
+                    at = f"[{self.meeting}+{number * rings.BARRIER_BYTES}]"
+                    k.do("mbarrier.init.shared::cta.b64", at, tile.cluster * tile.groups)
             self.ring.prepare()
         k.together()
         group = k.op("shr.u32", self.thread, GROUP.bit_length() - 1)
@@ -167,14 +192,23 @@ class _Writer:
             places.insert(0, place)
         if self.p.batch:
             places.insert(0, which)
-        high = min(TOGETHER // self.tile.cluster, self.down)
+        high = min(TOGETHER // self.tile.below, self.down)
         band, rest = k.divided(inner, high * self.across)
         first = k.mul(band, high)
         tall = k.op("min.u32", k.op("sub.u32", k.number(self.down), first), high)
         column = k.op("div.u32", rest, tall)
         row = k.add(first, k.op("sub.u32", rest, k.mul(column, tall)))
-        row = k.add(k.mul(row, self.tile.cluster), self.rank)
+        if not self.tile.shares:
+            row = k.add(k.mul(row, self.tile.cluster), self.rank)
         return k.mul(row, self.tile.rows), k.mul(column, self.tile.columns), places
+
+    def _share(self) -> tuple[str | int, str | int]:
+        """From which slab to which a block multiplies."""
+        k = self.k
+        if not self.tile.shares:
+            return 0, self.slabs
+        first = k.mul(self.rank, self.part)
+        return first, k.op("min.u32", k.add(first, self.part), self.slabs)
 
     def _at(self, x: Matrices, across: str, down: str, places: Sequence[str]) -> list[str]:
         """The coordinates of a box."""
@@ -186,10 +220,11 @@ class _Writer:
     def _copy(self) -> None:
         k, p, tile = self.k, self.p, self.tile
         place = self.ring.begin(filled=False)
-        everyone = k.op("mov.b16", (1 << tile.cluster) - 1, kind="b16") if tile.cluster > 1 else None
+        everyone = k.op("mov.b16", (1 << tile.below) - 1, kind="b16") if tile.below > 1 else None
+        first, last = self._share()
         with k.counted(*self._tiles()) as number:
             row, column, places = self._corner(number)
-            with k.counted(0, -(-p.k // DEPTH)) as slab:
+            with k.counted(first, last) as slab:
                 term = k.mul(slab, DEPTH)
                 place.wait(place.free())
                 full = place.full()
@@ -202,10 +237,10 @@ class _Writer:
                         rings.bring(k, k.add(left, block * BLOCK_BYTES), self.maps[0], at, full)
                 else:
                     rings.bring(k, left, self.maps[0], self._at(p.a, term, row, places), full)
-                share = tile.columns // tile.cluster
-                mine = k.mul(self.rank, share)
-                column_here = k.add(column, mine)
-                right = k.op("mad.lo.u32", mine, LINE, right)
+                share, column_here = tile.columns // tile.below, column
+                if tile.below > 1:
+                    mine = k.mul(self.rank, share)
+                    column_here, right = k.add(column, mine), k.op("mad.lo.u32", mine, LINE, right)
                 if p.b.turned:
                     rings.bring(k, right, self.maps[1], self._at(p.b, term, column_here, places), full, everyone)
                 else:
@@ -224,17 +259,22 @@ class _Writer:
         place = self.ring.begin(filled=True)
         before = k.number(0)
         always = k.op("setp.eq.u32", 0, 0, kind="pred")
+        first, last = self._share()
+        parity = k.number(0)
         with k.counted(*self._tiles()) as number:
-            with k.counted(0, -(-self.p.k // DEPTH)) as slab:
+            with k.counted(first, last) as slab:
                 place.wait(place.full())
-                self._slab(place.stage, group, sums, k.op("setp.ne.u32", slab, 0, kind="pred"), always)
+                begun = k.op("setp.ne.u32", slab, first, kind="pred")
+                self._slab(place.stage, group, sums, begun, always)
                 rings.wait(k, 1)
-                with k.unless(k.equal(slab, 0)):
-                    rings.give_back(k, before, tile.cluster, me)
+                with k.only(begun):
+                    rings.give_back(k, before, tile.below, me)
                 k.do("mov.u32", before, place.free())
                 place.advance()
             rings.wait(k, 0)
-            rings.give_back(k, before, tile.cluster, me)
+            rings.give_back(k, before, tile.below, me)
+            if tile.shares:
+                self._add_up(me, sums, parity)
             (self._send if len(self.maps) > 2 else self._store)(number, group, me, sums)
         k.do("cp.async.bulk.wait_group", 0)
 
@@ -256,6 +296,32 @@ class _Writer:
                 )
                 rings.multiply(k, NAMES[p.ty], row, here, there, always if step else begun, turned=turned)
         rings.commit(k)
+
+    def _add_up(self, me: str, sums: Sequence[Sequence[str]], parity: str) -> None:
+        """Add up the sums of all blocks of the cluster, each block those of its columns, in its first registers."""
+        k, tile = self.k, self.tile
+        (line,) = sums
+        own = k.op("mad.lo.u32", k.op("sub.u32", self.thread, GROUP), 4, k.add(self.base, self.staged))
+        pitch = 4 * GROUP * tile.groups
+        there, read = self.meeting, k.add(self.meeting, rings.BARRIER_BYTES)
+        rings.wait_for(k, read, k.op("xor.b32", parity, 1), "acquire.cluster.")
+        for number, register in enumerate(line):
+            k.do("st.shared.f32", f"[{own}+{number * pitch}]", register)
+        rings.tell(k, there, tile.cluster, me, self.thread)
+        rings.wait_for(k, there, parity, "acquire.cluster.")
+        kept = line[: len(line) // tile.cluster]
+        mine = k.op("mad.lo.u32", self.rank, len(kept) * pitch, own)
+        for block in range(tile.cluster):
+            far = k.op("mapa.shared::cluster.u32", mine, block)
+            for number, register in enumerate(kept):
+                at = f"[{far}+{number * pitch}]"
+                if block == 0:
+                    k.do("ld.shared::cluster.f32", register, at)
+                else:
+                    found = k.op("ld.shared::cluster.f32", at, kind="f32")
+                    k.do("add.f32", register, register, found)
+        rings.tell(k, read, tile.cluster, me, self.thread)
+        k.do("xor.b32", parity, parity, 1)
 
     def _send(self, number: str, group: str, me: str, sums: Sequence[Sequence[str]]) -> None:
         """Round the sums of a tile and have them copied: 64 columns at a time, by way of shared memory."""
@@ -295,6 +361,9 @@ class _Writer:
         """Round the sums of a tile and store those that lie within the result."""
         k, p, tile = self.k, self.p, self.tile
         row, column, places = self._corner(number)
+        columns = tile.columns // tile.parts
+        if tile.shares:
+            column = k.op("mad.lo.u32", self.rank, columns, column)
         start = k.op("cvta.to.global.u64", k.word(self.result), kind="b64")
         start = k.op("add.u64", start, p.c.offset, kind="b64")
         for place, step in zip(places, p.c.batch, strict=True):
@@ -309,7 +378,7 @@ class _Writer:
                 with k.only(k.less(line, p.m)):
                     target = k.op("mad.wide.u32", line, 2 * p.c.distance, start, kind="b64")
                     target = k.op("mad.wide.u32", column, 2, target, kind="b64")
-                    for eight in range(tile.columns // 8):
+                    for eight in range(columns // 8):
                         pair = line_sums[4 * eight + 2 * half :][:2]
                         self._store_pair(target, k.add(column, 8 * eight), 16 * eight, pair)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eshkol.backends.cuda.warpgroups.ptx import Kernel, listed
+from eshkol.backends.cuda.warpgroups.ptx import GROUP, Kernel, listed
 
 BARRIER_BYTES = 8
 SWIZZLE_ROWS, LINE = 8, 128  # rows whose chunks of 16 bytes are exchanged, and bytes of a row, in shared memory
@@ -22,8 +22,9 @@ _SWIZZLED = 1 << 62  # the mark, in the description of a matrix in shared memory
 class Ring:
     """So many stages; barriers lie from a byte of shared memory on."""
 
-    def __init__(self, k: Kernel, base: str, stages: int, groups: int) -> None:
-        self.k, self.base, self.stages, self.groups = k, base, stages, groups
+    def __init__(self, k: Kernel, base: str, stages: int, groups: int, blocks: int) -> None:
+        """`blocks` of a cluster bring slabs to each other."""
+        self.k, self.base, self.stages, self.groups, self.blocks = k, base, stages, groups, blocks
 
     @property
     def size(self) -> int:
@@ -34,7 +35,7 @@ class Ring:
         for stage in range(self.stages):
             self.k.do("mbarrier.init.shared::cta.b64", f"[{self.base}+{stage * BARRIER_BYTES}]", 1)
             after = (self.stages + stage) * BARRIER_BYTES
-            self.k.do("mbarrier.init.shared::cta.b64", f"[{self.base}+{after}]", self.groups * self.k.cluster)
+            self.k.do("mbarrier.init.shared::cta.b64", f"[{self.base}+{after}]", self.groups * self.blocks)
         self.k.lines.append("    fence.mbarrier_init.release.cluster;")
 
     def begin(self, *, filled: bool) -> Place:
@@ -56,14 +57,7 @@ class Place:
         return self.k.add(self.full(), self.ring.stages * BARRIER_BYTES)
 
     def wait(self, barrier: str) -> None:
-        k = self.k
-        again, end = k.label(), k.label()
-        k.place(again)
-        done = k.register("pred")
-        k.do("mbarrier.try_wait.parity.shared::cta.b64", done, f"[{barrier}]", self.parity)
-        k.do("bra", end, when=done)
-        k.do("bra", again)
-        k.place(end)
+        wait_for(self.k, barrier, self.parity)
 
     def advance(self) -> None:
         """Go on to the next stage; behind the last comes the first, of the next round."""
@@ -72,6 +66,17 @@ class Place:
         last = k.equal(self.stage, self.ring.stages)
         k.do("selp.u32", self.stage, 0, self.stage, last)
         k.do("xor.b32", self.parity, self.parity, 1, when=last)
+
+
+def wait_for(k: Kernel, barrier: str, parity: str, order: str = "") -> None:
+    """Wait until a round of a barrier, of a parity, is over; `order` says what is seen then."""
+    again, end = k.label(), k.label()
+    k.place(again)
+    done = k.register("pred")
+    k.do(f"mbarrier.try_wait.parity.{order}shared::cta.b64", done, f"[{barrier}]", parity)
+    k.do("bra", end, when=done)
+    k.do("bra", again)
+    k.place(end)
 
 
 def expect(k: Kernel, barrier: str, size: int) -> None:
@@ -107,6 +112,15 @@ def give_back(k: Kernel, barrier: str, blocks: int, first: str) -> None:
     with k.only(k.less(first, blocks)):
         there = k.op("mapa.shared::cluster.u32", barrier, first)
         k.do("mbarrier.arrive.shared::cluster.b64", "_", f"[{there}]")
+
+
+def tell(k: Kernel, barrier: str, blocks: int, first: str, thread: str) -> None:
+    """Say at a barrier of each block of the cluster what a group has written or read, once all its threads have."""
+    group = k.op("shr.u32", thread, GROUP.bit_length() - 1)
+    k.do("bar.sync", group, GROUP)
+    with k.only(k.less(first, blocks)):
+        there = k.op("mapa.shared::cluster.u32", barrier, first)
+        k.do("mbarrier.arrive.release.cluster.shared::cluster.b64", "_", f"[{there}]")
 
 
 # --- products ---------------------------------------------------------------------------------------

@@ -6,9 +6,10 @@ are in microseconds of an H200, where they were measured; other machines of its 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
-from eshkol.backends.cuda.warpgroups.products import DEPTH, Product, Tile
+from eshkol.backends.cuda.warpgroups.products import DEPTH, ROWS, Product, Tile
 
 MEMORY = 232448  # bytes of shared memory that a block can have
 MOST_STAGES = 8
@@ -19,6 +20,7 @@ SHAPES = (
 )  # fmt: skip
 SLAB = 0.665 / (128 * 256)  # microseconds for each result
 BEGIN = 1.0 / (128 * 256)  # to begin a tile and to store it, likewise
+MEET = 0.5  # for each block, to add up what blocks have found
 WORTH_CLUSTERS = 1 << 38  # products from which on two blocks share columns: then fewer bytes go through the cache
 
 
@@ -28,16 +30,31 @@ def tiles(cluster: int) -> list[tuple[Tile, float]]:
     for rows, columns, groups, cost in SHAPES:
         if columns % (64 * cluster):
             continue
-        one = Tile(rows, columns, groups, 1, cluster)
-        two = Tile(rows, columns, groups, 2, cluster)
-        stages = min(MOST_STAGES, 1 + (MEMORY - one.memory) // (two.memory - one.memory))
-        found.append((Tile(rows, columns, groups, stages, cluster), cost))
+        found.append((_deepest(rows, columns, groups, cluster), cost))
+    return found
+
+
+def _deepest(rows: int, columns: int, groups: int, cluster: int, *, shares: bool = False) -> Tile:
+    """A tile with as many stages as there is memory for."""
+    one, two = (Tile(rows, columns, groups, stages, cluster, shares) for stages in (1, 2))
+    return replace(one, stages=min(MOST_STAGES, 1 + (MEMORY - one.memory) // (two.memory - one.memory)))
+
+
+def shared_tiles(slabs: int) -> list[tuple[Tile, float]]:
+    """Those that blocks of a cluster have together, for sums of so many slabs: none is left without one."""
+    found = []
+    for cluster in (2, 4, 8):
+        if -(-slabs // -(-slabs // cluster)) != cluster:
+            continue
+        for rows, columns, groups, cost in SHAPES:
+            if rows == ROWS * groups and columns // cluster % 8 == 0:
+                found.append((_deepest(rows, columns, groups, cluster, shares=True), cost))
     return found
 
 
 def count(p: Product, tile: Tile) -> int:
     """How many tiles there are, each of a cluster."""
-    return prod(p.batch) * -(-p.m // (tile.rows * tile.cluster)) * -(-p.n // tile.columns)
+    return prod(p.batch) * -(-p.m // (tile.rows * tile.below)) * -(-p.n // tile.columns)
 
 
 def blocks(p: Product, tile: Tile, processors: int) -> int:
@@ -47,11 +64,13 @@ def blocks(p: Product, tile: Tile, processors: int) -> int:
 def best(p: Product, processors: int) -> Tile:
     """The tile that is estimated to take the least time."""
     large = p.m * p.n * p.k * prod(p.batch) >= WORTH_CLUSTERS
-    candidates = tiles(2) if large else tiles(1)
+    candidates = tiles(2) if large else [*tiles(1), *shared_tiles(-(-p.k // DEPTH))]
     return min(candidates, key=lambda pair: estimate(p, *pair, processors))[0]
 
 
 def estimate(p: Product, tile: Tile, cost: float, processors: int) -> float:
     """Microseconds."""
     turns = -(-count(p, tile) // (processors // tile.cluster))
-    return turns * tile.rows * tile.columns * (-(-p.k // DEPTH) * SLAB * cost + BEGIN)
+    slabs = -(-p.k // (DEPTH * tile.parts))
+    meeting = MEET * tile.parts if tile.shares else 0.0
+    return turns * (tile.rows * tile.columns * (slabs * SLAB * cost + BEGIN) + meeting)
