@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import cmath
+import functools
+import itertools
 import math
 import tracemalloc
 from collections.abc import Callable
@@ -585,6 +587,29 @@ def test_attention(name: str, ty: Type, causal: bool) -> None:
     check(i, "output", loops, 20)
 
 
+@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
+@pytest.mark.parametrize("causal", [False, True])
+def test_batched_attention(ty: Type, causal: bool) -> None:
+    """Two pictures of two heads: queries interleaved, keys of one head for both, more keys than queries."""
+    strides = {"query_strides": (12, 2, 4), "key_strides": (8, 0, 2), "value_strides": (16, 8, 2)}
+    i = make(ROWS["BatchedAttention"], ty, batch=4, batches=(2, 2), queries=3, keys=4, head_dim=2, scale=0.5,
+             causal=causal, **strides)  # fmt: skip
+
+    def loops(i: Instruction, x: dict[str, np.ndarray], *, sums: bool) -> np.ndarray:
+        q, k, v = (x[name].astype(np.float64) for name in ("query", "key", "value"))
+        found, totals = np.zeros((4, 3, 2)), np.zeros((4, 3))
+        for n, h, t in itertools.product(range(2), range(2), range(3)):
+            keys = range(t + 1 if causal else 4)
+            query = q[12 * n + 2 * h + 4 * t :][:2]
+            weights = np.array([math.exp(0.5 * (query @ k[8 * n + 2 * u :][:2])) for u in keys])
+            values = np.array([v[16 * n + 8 * h + 2 * u :][:2] for u in keys])
+            found[2 * n + h, t], totals[2 * n + h, t] = weights @ values / weights.sum(), math.log2(weights.sum())
+        return totals if sums else found
+
+    check(i, "output", functools.partial(loops, sums=False), 8)
+    check(i, "sums", functools.partial(loops, sums=True), 8)
+
+
 @pytest.mark.parametrize("expanded", [False, True])
 @pytest.mark.parametrize("name", ["Attention", "FlashAttention"])
 def test_attention_at_infinity(name: str, expanded: bool) -> None:
@@ -618,8 +643,8 @@ def test_every_array_extension_is_tested_here() -> None:
     tested = {*REDUCTIONS, "ParallelReduce", "ParallelMap", "ParallelMapBinary", "GEMM", "BatchedGEMM", "SparseGEMM",
               "MixedPrecisionGEMM", "FusedGEMM", "QuantizedGEMM", "TensorContract", "Conv2D",
               "Conv2DGradInput", "Conv2DGradWeight", "FusedConv2D", "FFT", "LayerNorm",
-              "BatchNorm", "GroupNorm", "Softmax", "Attention", "FlashAttention", "LayerScale", "RoPE",
-              "KVCacheUpdate"}  # fmt: skip
+              "BatchNorm", "GroupNorm", "Softmax", "Attention", "FlashAttention", "BatchedAttention", "LayerScale",
+              "RoPE", "KVCacheUpdate"}  # fmt: skip
     assert {op.name for op in ROWS.values() if isinstance(op.meaning, Arrays)} == tested
 
 
@@ -782,6 +807,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "Softmax": {"n": 2},
     "Attention": {"batch": 1, "heads": 1, "seq_len": 2, "head_dim": 2},
     "FlashAttention": {"batch": 1, "heads": 1, "seq_len": 2, "head_dim": 2},
+    "BatchedAttention": {"batch": 2, "batches": (2,), "queries": 2, "keys": 2, "head_dim": 2, "scale": 1.0,
+                         "query_strides": (4, 2), "key_strides": (0, 2), "value_strides": (4, 2)},
     "LayerScale": {"n": 2},
     "RoPE": {"batch": 1, "seq_len": 1, "heads": 1, "head_dim": 2},
     "KVCacheUpdate": {"position": 1, "batch": 1, "heads": 1, "head_dim": 2},
@@ -800,7 +827,7 @@ def test_addresses_by_register_mean_what_static_ones_do(name: str, indirect: boo
         for number, (f, _) in enumerate(memory_operands(static)):
             start, size = extent(static, f)
             backend.class_memory[number * 12288 + start : number * 12288 + start + size] = encode(
-                inputs[f.name], Type.F16
+                inputs[f.name], element_type(static, f)
             ).reshape(-1)
             if not by_register:
                 addresses[f.name] = ClassOffset(number)

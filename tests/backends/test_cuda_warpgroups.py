@@ -19,7 +19,7 @@ import eshkol as ek
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.types import Type
 from eshkol.backends.cuda import driver as drivers
-from eshkol.backends.cuda.warpgroups import tiling
+from eshkol.backends.cuda.warpgroups import attention, tiling
 from eshkol.backends.cuda.warpgroups.instructions import whole
 from eshkol.backends.cuda.warpgroups.products import Matrices, Product, maps, product_kernel
 from eshkol.errors import TensorError
@@ -185,6 +185,52 @@ def test_maps_are_made_again_only_for_other_addresses(driver):
     y = ek.tensor(np.full((48, 64), 2.0), dtype="bfloat16", device="cuda")
     assert f(y, y).item() == 4 * 2 * 64 * 48 * 48
     assert driver.calls.count(drivers.MAP) > before
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_is_one_launch_with_maps(driver, causal):
+    rng = np.random.default_rng(5)
+    arrays = [rng.standard_normal((2, 2, 70, 16)).astype(np.float32) for _ in range(3)]
+    q, k, v = (ek.tensor(a, dtype="bfloat16", device="cuda") for a in arrays)
+    rounded = [x.astype("float32").numpy() for x in (q, k, v)]
+    found = ek.jit(lambda q, k, v: ek.scaled_dot_product_attention(q, k, v, is_causal=causal))(q, k, v)
+    scores = rounded[0] @ rounded[1].swapaxes(-1, -2) / 4
+    if causal:
+        scores = np.where(np.tri(70, dtype=bool), scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    wanted = weights / weights.sum(-1, keepdims=True) @ rounded[2]
+    np.testing.assert_allclose(found.astype("float32").numpy(), wanted, atol=0.02)
+    assert len(driver.at_once) == 1
+
+
+def test_gradients_of_attention_take_the_sums_that_it_told(driver):
+    rng = np.random.default_rng(6)
+    arrays = [rng.standard_normal((1, 2, 40, 32)).astype(np.float32) for _ in range(3)]
+
+    def loss(q, k, v):
+        return (ek.scaled_dot_product_attention(q, k, v, is_causal=True).astype("float32") ** 2).sum()
+
+    gradients = ek.jit(ek.grad(loss, argnums=(0, 1, 2)))
+    there = gradients(*(ek.tensor(a, dtype="bfloat16", device="cuda") for a in arrays))
+    here = ek.grad(loss, argnums=(0, 1, 2))(*(ek.tensor(a) for a in arrays))
+    for one, other in zip(there, here, strict=True):
+        np.testing.assert_allclose(one.astype("float32").numpy(), other.numpy(), atol=0.05 * abs(other.numpy()).max())
+    assert any("Attention" in str(program) for program in driver.programs.values())
+
+
+def test_attention_has_what_its_tile_says():
+    for width, queries, causal in combined((32, 64, 80, 128), (512, 8192), (False, True)):
+        tile = attention.tile_for(width, queries, causal=causal)
+        assert tile is not None
+        assert tile.memory <= tiling.MEMORY
+        assert tile.keys % 16 == 0
+        rows = attention.Rows("x", 0, width, ())
+        a = attention.Attention(Type.F16, queries, queries, width, (), rows, rows, rows, rows, 1.0, causal)
+        text = attention.attention_kernel(a, tile, 1024, (88, 0))
+        assert f"m64n{tile.keys}k16" in text
+        assert f"m64n{tile.widest}k16" in text
+        assert ("selp.f32" in text) == causal  # scores are masked
+    assert attention.tile_for(136, 512, causal=False) is None
 
 
 def test_a_driver_that_refuses_a_map_is_told(driver):

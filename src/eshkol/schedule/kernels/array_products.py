@@ -1,7 +1,7 @@
-"""Products of matrices as one array instruction, on machines of blocks that do it faster than in fragments.
+"""Products of matrices, and attention, as one array instruction, on machines of blocks that are faster at it so.
 
-Comes in: a product, and how its operands lie (`matrix_operands.py`). Goes out: a kernel whose program is one
-instruction, which the machine's own code does as a whole (`backends/cuda/warpgroups`).
+Comes in: a product, and how its operands lie (`matrix_operands.py`), or attention. Goes out: a kernel whose program is
+one instruction, which the machine's own code does as a whole (`backends/cuda/warpgroups`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ from collections.abc import Sequence
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.operands import BufferOffset
+from eshkol.atlas.types import Type
 from eshkol.graph.node import Node
+from eshkol.ops import dtypes
 from eshkol.ops.shapes import count
+from eshkol.schedule.kernels.attention import SeenAttention
 from eshkol.schedule.kernels.kernel import ONE_LANE, Kernel, shown
 from eshkol.schedule.kernels.matrix_operands import CHUNK, Layout, copied
 from eshkol.schedule.kernels.scalars import TYPES
 
+SUMS = "sums"  # memory of sums that nobody reads
 BATCH_AXES = 3  # of a batch, which the machine's copies know beside rows and columns
 
 
@@ -46,3 +50,31 @@ def whole_product_kernel(node: Node, layouts: Sequence[Layout], terms: int) -> K
     buffers = tuple((name, k) for k, (name, layout) in enumerate(zip(names, layouts, strict=True)) if not layout.copied)
     scratch = tuple((name, x.dtype, x.size) for name, x in zip(names, layouts, strict=True) if x.copied)
     return Kernel(shown(b.build()), ONE_LANE, None, ("out",), buffers, (), scratch)
+
+
+def is_whole_attention(node: Node, target: MachineDescription) -> bool:
+    """Whether attention is one array instruction."""
+    assert target.matrices is not None
+    a: SeenAttention = node.attrs
+    return target.matrices.whole and sum(extent > 1 for extent in a.batch) <= BATCH_AXES
+
+
+def whole_attention_kernel(node: Node) -> Kernel:
+    """The kernel of attention; sums that nobody reads are written all the same."""
+    a: SeenAttention = node.attrs
+    b, ty = ProgramBuilder(node.op.name), TYPES[node.inputs[0].dtype]
+    outs = ("out",) if node.outs is None else ("out0", "out1")
+    names = {"out": outs[0], "sums": SUMS if node.outs is None else outs[1]}
+    b.buffer(names["out"], ty)
+    b.buffer(names["sums"], Type.F32)
+    places = [BufferOffset(f"x{k}", view.offset * ty.size_bytes) for k, view in enumerate(a[:3])]
+    for k in range(3):
+        b.buffer(f"x{k}", ty)
+    strides = [(*a.steps(view), view.strides[-2]) for view in a[:3]]
+    b.batched_attention(
+        ty, BufferOffset(names["out"]), BufferOffset(names["sums"]), *places, batch=count(a.batch),
+        queries=a.q.shape[-2], keys=a.k.shape[-2], head_dim=a.q.shape[-1], scale=a.scale, causal=a.causal,
+        batches=a.batch, query_strides=strides[0], key_strides=strides[1], value_strides=strides[2],
+    )  # fmt: skip
+    scratch = ((SUMS, dtypes.float32, count(a.shape[:-1])),) if node.outs is None else ()
+    return Kernel(shown(b.build()), ONE_LANE, None, outs, tuple((f"x{k}", k) for k in range(3)), (), scratch)

@@ -26,6 +26,7 @@ from eshkol.atlas.types import Type
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.ops.shapes import count
+from eshkol.schedule.kernels.array_products import is_whole_attention, whole_attention_kernel
 from eshkol.schedule.kernels.attention import SEEN_ATTENTION, SUMMED_ATTENTION, SeenAttention
 from eshkol.schedule.kernels.block_factors import at_most, digits
 from eshkol.schedule.kernels.code import TRUTH, Virtual
@@ -68,9 +69,11 @@ def in_rows(view: View) -> bool:
     return suits(view) and view.strides[-1] == 1
 
 
-def attention_kernel(node: Node, target: MachineDescription) -> Kernel:
-    """The kernel of attention, in tiles for heads of its width."""
-    return _Writer(node, attention_tile(node.attrs, target)).kernel()
+def attention_kernels(node: Node, target: MachineDescription) -> tuple[Kernel, ...]:
+    """The kernel of attention, in tiles for heads of its width, or as a whole."""
+    if is_whole_attention(node, target):
+        return (whole_attention_kernel(node),)
+    return (_Writer(node, attention_tile(node.attrs, target)).kernel(),)
 
 
 def attention_tile(a: SeenAttention, target: MachineDescription) -> AttentionTile:

@@ -24,7 +24,7 @@ from eshkol.ops.row import Aval, Host, Macro, Nested, Parts, Pull, Push, Update
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.cache import Cache
-from eshkol.schedule.kernels.block_attention import attention_kernel, is_attention
+from eshkol.schedule.kernels.block_attention import attention_kernels, is_attention
 from eshkol.schedule.kernels.block_attention_gradients import gradient_kernels, is_gradients
 from eshkol.schedule.kernels.block_fourier import BLOCK_FOURIER, block_fourier_kernel
 from eshkol.schedule.kernels.block_products import block_product_kernels, is_product
@@ -86,7 +86,7 @@ def _lower(node: Node, target: MachineDescription) -> Lowered:
     if target.blocks and is_sort(node):
         return block_sort_kernels(node, target)
     if is_attention(node):
-        return attention_kernel(node, target)
+        return attention_kernels(node, target)
     if is_gradients(node):
         return gradient_kernels(node, target)
     if node.op is BLOCK_FOURIER and count(node.shape):

@@ -7,6 +7,7 @@ matrices that the machine's copies can fetch; else None, and the program is expa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import BufferOffset
@@ -14,7 +15,8 @@ from eshkol.atlas.program import Program
 from eshkol.atlas.table.batched import batch_axes, strides
 from eshkol.atlas.table.linear import stored
 from eshkol.backends.cuda.launching import with_maps
-from eshkol.backends.cuda.warpgroups import maps, products, tiling
+from eshkol.backends.cuda.warpgroups import attention, maps, products, tiling
+from eshkol.backends.cuda.warpgroups.attention import Attention, Rows
 from eshkol.backends.cuda.warpgroups.maps import TensorMap
 from eshkol.backends.cuda.warpgroups.products import NAMES, Matrices, Product
 from eshkol.backends.lanes.layout import Layout
@@ -38,6 +40,8 @@ def whole(program: Program, processors: int) -> Whole | None:
     if len(program.instructions) not in (1, 2) or any(i.op.name != "EXIT" for i in program.instructions[1:]):
         return None
     i = program.instructions[0]
+    if i.op.name == "BatchedAttention":
+        return _attention(i, Layout.of(program))
     if i.op.name not in ("GEMM", "BatchedGEMM"):
         return None
     p = _product(i)
@@ -72,3 +76,27 @@ def _product(i: Instruction) -> Product | None:
         for name, x in zip("abc", operands, strict=True)
     )
     return Product(i.ty, i.m, i.n, i.k, tuple(batch[axis] for axis in kept), a, b, c, i.alpha)
+
+
+def _attention(i: Instruction, layout: Layout) -> Whole | None:
+    operands = i.query, i.key, i.value, i.output
+    tile = attention.tile_for(i.head_dim, i.queries, causal=i.causal)
+    if i.ty not in NAMES or tile is None or 0 in (i.batch, i.queries):
+        return None
+    if not all(isinstance(x, BufferOffset) for x in (*operands, i.sums)) or i.sums.offset % 4:
+        return None
+    kept = [axis for axis, extent in enumerate(i.batches) if extent > 1]
+    dense = [i.queries * i.head_dim * prod(i.batches[axis + 1 :]) for axis in range(len(i.batches))]
+    strides = (i.query_strides, i.key_strides, i.value_strides, (*dense, i.head_dim))
+    rows = [
+        Rows(x.handle, x.offset, steps[-1], tuple(steps[axis] for axis in kept))
+        for x, steps in zip(operands, strides, strict=True)
+    ]
+    batch = tuple(i.batches[axis] for axis in kept)
+    a = Attention(i.ty, i.queries, i.keys, i.head_dim, batch, *rows, scale=i.scale, causal=i.causal)
+    found = maps.fitting(attention.maps(a, tile))
+    if found is None:
+        return None
+    sums = 8 * layout.word(i.sums.handle), i.sums.offset
+    text = attention.attention_kernel(a, tile, with_maps(layout, len(found))[1], sums)
+    return Whole(text, attention.blocks(a, tile), tile.threads, tile.memory, found)

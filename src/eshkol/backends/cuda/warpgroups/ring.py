@@ -137,17 +137,20 @@ def described(k: Kernel, address: str, apart: int) -> str:
 
 
 def multiply(
-    k: Kernel, ty: str, sums: Sequence[str], left: str, right: str, begun: str | int, *, turned: tuple[bool, bool]
-) -> None:
+    k: Kernel, ty: str, sums: Sequence[str], left: str | Sequence[str], right: str, begun: str, *,
+    turned: tuple[bool, bool],
+) -> None:  # fmt: skip
     """Add the product of 64 rows by 16 terms with 16 terms by columns, four of whose sums each thread has of 8.
 
-    Unless it is begun, a predicate, the sums are those of this product alone. `turned`: whether lines, not terms, of
-    the left and of the right one are neighbours.
+    Unless it is begun, a predicate, the sums are those of this product alone. The left factor is described, or lies in
+    registers. `turned`: whether lines, not terms, of the left and of the right one are neighbours.
     """
     columns = len(sums) * 2
-    flags = ", ".join(str(int(t)) for t in turned)
+    described = isinstance(left, str)
+    flags = ", ".join(str(int(t)) for t in (turned if described else turned[1:]))
     name = f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{ty}.{ty}"
-    k.lines.append(f"    {name} {listed(sums)}, {left}, {right}, {begun}, 1, 1, {flags};")
+    factor = left if isinstance(left, str) else listed(left)
+    k.lines.append(f"    {name} {listed(sums)}, {factor}, {right}, {begun}, 1, 1, {flags};")
 
 
 def fence(k: Kernel) -> None:
