@@ -57,6 +57,48 @@ def test_products_of_16_bit_floats(left, right, dtype, tolerance):
             np.testing.assert_allclose(found.numpy().astype(np.float64), p @ q, atol=tolerance * np.abs(p @ q).max())
 
 
+@pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize(
+    ("m", "n", "k", "batch"),
+    [(4096, 2048, 512, ()), (1, 4096, 1024, ()), (300, 304, 5000, ()), (512, 512, 16384, ()), (2050, 1998, 776, ()),
+     (130, 77, 200, (3, 2)), (8200, 8192, 64, ()), (64, 11008, 256, ())],
+)  # fmt: skip
+def test_products_in_all_kinds_of_tiles(m, n, k, batch, turned):
+    """Tiles of a cluster, tiles that blocks share, edges, results whose rows cannot be copied, all ways to lie."""
+    a = RNG.standard_normal((*batch, *((k, m) if turned[0] else (m, k)))).astype(np.float32)
+    b = RNG.standard_normal((*batch, *((n, k) if turned[1] else (k, n)))).astype(np.float32)
+    with ek.device("cuda"):
+        x, y = ek.tensor(a, dtype="bfloat16"), ek.tensor(b, dtype="bfloat16")
+
+        def product(x, y):
+            left, right = (ek.swapaxes(v, -1, -2) if t else v for v, t in zip((x, y), turned, strict=True))
+            return left @ right
+
+        found = ek.jit(product)(x, y).astype("float32").numpy()
+        p, q = (v.astype("float32").numpy() for v in (x, y))
+    wanted = np.matmul(*(v.swapaxes(-1, -2) if t else v for v, t in zip((p, q), turned, strict=True)))
+    np.testing.assert_allclose(found, wanted, atol=8e-3 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("queries", "keys", "width"), [(64, 64, 64), (1000, 777, 128), (512, 512, 80), (4100, 4100, 128), (300, 300, 32)]
+)
+def test_attention_of_16_bit_floats(queries, keys, width, causal):
+    q, k, v = (RNG.standard_normal((2, 2, n, width)).astype(np.float32) for n in (queries, keys, keys))
+    with ek.device("cuda"):
+        given = [ek.tensor(x, dtype="bfloat16") for x in (q, k, v)]
+        attend = ek.jit(lambda q, k, v: ek.scaled_dot_product_attention(q, k, v, is_causal=causal))
+        found = attend(*given).astype("float32").numpy()
+        q, k, v = (x.astype("float32").numpy() for x in given)
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(width)
+    if causal:
+        scores = np.where(np.tri(queries, keys, dtype=bool), scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    wanted = weights / weights.sum(-1, keepdims=True) @ v
+    np.testing.assert_allclose(found, wanted, atol=8e-3 * np.abs(wanted).max())
+
+
 def test_gradients_of_products_of_16_bit_floats():
     a, b = RNG.standard_normal((200, 136)), RNG.standard_normal((136, 72))
     with ek.device("cuda"):

@@ -415,9 +415,10 @@ class CudaBackend(Backend):
             if prepared.whole is None:
                 module = translate(prepared.program, self.target, prepared.promises if fast else None)
                 text, layout = cached_ptx(self.cache, module, self.target, prepared.program.name), module.layout
-            else:
+                handle = modules.load(self._driver, self.cache, self.device, text, prepared.program.name)
+            else:  # to be kept it would have to be linked, and what is linked may not divide registers among warps
                 text, layout = prepared.whole.text.encode(), prepared.layout
-            handle = modules.load(self._driver, self.cache, self.device, text, prepared.program.name)
+                handle = self._driver.loaded(text)  # which the driver keeps on disk by itself
             kernel = self._driver.handle("cuModuleGetFunction", handle, KERNEL.encode())
             found = Loaded(layout, handle, kernel, b"fault" in text, self._driver)  # else LLVM has left it out
             if fast:

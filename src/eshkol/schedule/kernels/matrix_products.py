@@ -64,7 +64,10 @@ def multiplies(node: Node, target: MachineDescription) -> bool:
         return False
     terms = node.attrs.x.shape[-1] if node.op is SEEN_PRODUCT else node.inputs[0].shape[-1]
     largest = max(count(x.shape) for x in (*node.inputs, node))
-    return min(*node.shape[-2:], terms) >= LEAST and largest < LARGEST
+    rows, columns = node.shape[-2:]
+    if is_whole(node, target):  # few rows take little longer than the right factor needs to come
+        return min(columns, terms) >= LEAST
+    return min(rows, columns, terms) >= LEAST and largest < LARGEST
 
 
 def matrix_product_kernels(node: Node, target: MachineDescription) -> tuple[Kernel, ...]:
@@ -75,12 +78,11 @@ def matrix_product_kernels(node: Node, target: MachineDescription) -> tuple[Kern
         Layout(view, [axis[k + 1] for axis in axes], node.dtype, split, left=k == 0)
         for k, view in enumerate((seen.x, seen.y))
     ]
-    rows, columns = node.shape[-2:]
-    terms = seen.x.shape[-1]
-    cut = matrix_tilings(count(node.shape[:-2]), rows, columns, layouts[0].terms, target)[0]
     before = [copying_kernel(node, k, layout, target) for k, layout in enumerate(layouts) if layout.copied]
     if is_whole(node, target):
-        return *before, whole_product_kernel(node, layouts, terms)
+        return *before, whole_product_kernel(node, layouts, seen.x.shape[-1])
+    rows, columns = node.shape[-2:]
+    cut = matrix_tilings(count(node.shape[:-2]), rows, columns, layouts[0].terms, target)[0]
     after = [adding_kernel(node, cut.parts, target)] if cut.parts > 1 else []
     return *before, _MatrixWriter(node, layouts, cut).kernel(), *after
 

@@ -111,10 +111,15 @@ def maps(p: Product, tile: Tile) -> tuple[TensorMap, ...]:
     share = tile.columns // tile.below
     result = _map(p, p.c, p.m, p.n, ROWS)
     factors = (
-        _map(p, p.a, p.m, p.k, DEPTH if p.a.turned else tile.rows),
+        _map(p, p.a, p.m, p.k, DEPTH if p.a.turned else lines(p, tile)),
         _map(p, p.b, p.k, p.n, DEPTH if not p.b.turned else share),
     )
     return (*factors, result) if result.suits and not tile.shares else factors
+
+
+def lines(p: Product, tile: Tile) -> int:
+    """Rows of a slab of A that are brought: where there are few, the others are left as they are, and so are sums."""
+    return min(tile.rows, -(-p.m // 8) * 8)
 
 
 def _map(p: Product, x: Matrices, rows: int, columns: int, high: int) -> TensorMap:
@@ -228,7 +233,8 @@ class _Writer:
                 term = k.mul(slab, DEPTH)
                 place.wait(place.free())
                 full = place.full()
-                rings.expect(k, full, tile.slab)
+                brought = tile.rows if p.a.turned else lines(p, tile)
+                rings.expect(k, full, (brought + tile.columns) * LINE)
                 left = k.op("mad.lo.u32", place.stage, tile.rows * LINE, self.base)
                 right = k.op("mad.lo.u32", place.stage, tile.columns * LINE, k.add(self.base, self.right))
                 if p.a.turned:

@@ -16,11 +16,12 @@ MOST_STAGES = 8
 # Rows, columns, groups that multiply, and what a slab takes, against what the same part of a slab of the first takes.
 SHAPES = (
     (128, 256, 2, 1.0), (256, 128, 2, 1.03), (128, 192, 2, 1.02), (192, 128, 3, 1.05), (128, 128, 2, 1.06),
-    (64, 256, 1, 1.3), (128, 64, 2, 1.4), (64, 128, 1, 1.6), (64, 64, 1, 2.2),
+    (64, 256, 1, 1.2), (128, 64, 2, 1.35), (64, 128, 1, 1.35), (64, 64, 1, 1.4),
 )  # fmt: skip
 SLAB = 0.665 / (128 * 256)  # microseconds for each result
 BEGIN = 1.0 / (128 * 256)  # to begin a tile and to store it, likewise
-MEET = 0.5  # for each block, to add up what blocks have found
+MEET, ADD = 1.0, 1.5e-4  # for blocks that share a tile to meet, and to add up, for each block and result
+CACHE = 1.0e7  # bytes that come through the cache in a microsecond
 WORTH_CLUSTERS = 1 << 38  # products from which on two blocks share columns: then fewer bytes go through the cache
 
 
@@ -69,8 +70,11 @@ def best(p: Product, processors: int) -> Tile:
 
 
 def estimate(p: Product, tile: Tile, cost: float, processors: int) -> float:
-    """Microseconds."""
+    """Microseconds, but for those that every launch takes."""
     turns = -(-count(p, tile) // (processors // tile.cluster))
     slabs = -(-p.k // (DEPTH * tile.parts))
-    meeting = MEET * tile.parts if tile.shares else 0.0
-    return turns * (tile.rows * tile.columns * (slabs * SLAB * cost + BEGIN) + meeting)
+    results = tile.rows * tile.columns
+    multiplying = turns * results * (slabs * SLAB * cost + BEGIN)
+    adding = turns * (MEET + results * ADD * tile.parts) if tile.shares else 0.0
+    brought = count(p, tile) * p.k * 2 * (min(tile.rows * tile.below, p.m) + tile.columns)
+    return max(multiplying, brought / CACHE) + adding
