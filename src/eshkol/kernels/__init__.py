@@ -4,8 +4,8 @@
     kernels.gemm("warp_tiled", a, b)    # a @ b, by that kernel
     for rung in kernels.GEMM.values(): print(rung.name, rung.idea)
 
-They are there to be read (`rungs.py`) and measured (`python -m bench kernels gemm`); `a @ b` chooses by itself. Comes in:
-tensors on a machine of blocks. Goes out: their product there. See docs/kernels.md.
+They are there to be read (`rungs.py`) and measured (`python -m bench kernels gemm`); `a @ b` chooses by itself. Comes
+in: tensors on a machine of blocks. Goes out: their product there. See docs/kernels.md.
 """
 
 from __future__ import annotations

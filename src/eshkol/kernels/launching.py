@@ -1,4 +1,4 @@
-"""Kernels of the ladder on tensors: what is checked, the launch, how long the device takes, and tiles that are measured.
+"""Kernels of the ladder on tensors: what is checked, the launch, the device's time, and tiles that are measured.
 
 Comes in: the name of a rung and two tensors. Goes out: a tensor on the same device. Programs are made once for each
 rung, extents and machine; what `tune` finds is kept for as long as the process lives.

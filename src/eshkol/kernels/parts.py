@@ -7,7 +7,7 @@ column again, and write nothing; terms beyond the end of the sums are zeros, in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
@@ -98,18 +98,24 @@ class Writer:
     def store(self, top: Scalar, left: Scalar, rows: Share, columns: Share, sums: Sums) -> None:
         """Write a lane's sums to where they stand in C: side by side in one go where rows of C allow it."""
         e, p = self.e, self.p
+        row, column = top + rows.first, left + columns.first
+        if reaches(row, rows.beyond) < p.m and reaches(column, columns.beyond) < p.n:
+            at = row * p.n + column
+            for down, line in zip(rows.beyond, sums, strict=True):
+                for across, total in zip(columns.beyond, line, strict=True):
+                    self.c.store(at, total, down * p.n + across)
+            return
         step = VECTOR if self.vectors and p.n % VECTOR == 0 and len(columns.beyond) % VECTOR == 0 else 1
         pieces = range(0, len(columns.beyond), step)
-        places = [left + columns.first + columns.beyond[k] for k in pieces]
+        places = [column + columns.beyond[k] for k in pieces]
         inside = [e.compare("LT", place, p.n) for place in places]
-        across = [self.within(place, p.n, step) for place in places]
-        for beyond, line in zip(rows.beyond, sums, strict=True):
-            row = top + rows.first + beyond
-            with self.only(e.compare("LT", row, p.m)):
-                start = at_most(e, row, p.m - 1) * p.n
-                for k, column, valid in zip(pieces, across, inside, strict=True):
+        starts = [self.within(place, p.n, step) for place in places]
+        for down, line in zip(rows.beyond, sums, strict=True):
+            with self.only(e.compare("LT", row + down, p.m)):
+                begin = at_most(e, row + down, p.m - 1) * p.n
+                for k, start, valid in zip(pieces, starts, inside, strict=True):
                     with self.only(valid):
-                        at = start + column
+                        at = begin + start
                         for further in range(step):
                             self.c.store(at, line[k + further], further)
 
@@ -121,17 +127,10 @@ class Writer:
         return nullcontext() if truth.known else self.e.only_if(truth)
 
 
-@dataclass(frozen=True)
-class _Piece:
-    """What a lane brings at a time: how far it is along the axis that lies in memory in one piece, and the other.
-
-    Along the first it is counted in vectors. The numbers are what is to be added to the scalars.
-    """
-
-    quick: Scalar
-    quick_more: int
-    slow: Scalar
-    slow_more: int
+def reaches(first: Scalar, beyond: Sequence[int]) -> int:
+    """The last place that a lane can have."""
+    assert first.most is not None
+    return int(first.most) + max(beyond)
 
 
 class Slab:
@@ -155,51 +154,65 @@ class Slab:
         contiguous = w.p.k if of_a else w.p.n
         each = self.lines * self.depth // w.lanes
         self.step = min(VECTOR, each) if w.vectors and contiguous % VECTOR == 0 else 1
-        self.pieces = list(self._pieces(each // self.step))
-        self.fixed = [self._line(number, piece) for piece in self.pieces]
+        self._share_out(each // self.step)
+        self.even = (w.p.m if of_a else w.p.n) % self.lines == 0  # no line is beyond the edge
+        self.whole = w.p.k % self.depth == 0  # no term is beyond the end
+        self.starts = self._lines(number)
 
-    def _pieces(self, count: int) -> Iterator[_Piece]:
+    def _share_out(self, count: int) -> None:
+        """Which pieces of `step` elements a lane brings: neighbours bring what lies side by side.
+
+        The first is so far along the axis that does so, counted in such steps, and so far along the other; the others
+        are further by constants.
+        """
         place, lanes = self.w.place, self.w.lanes
-        quick = (self.depth if self.of_a else self.lines) // self.step
-        for k in range(count):
-            if lanes >= quick:
-                yield _Piece(place % quick, 0, place // quick, k * (lanes // quick))
-            else:
-                each = quick // lanes
-                yield _Piece(place, k % each * lanes, place * 0, k // each)
+        along = (self.depth if self.of_a else self.lines) // self.step
+        if lanes >= along:
+            self.quick, self.slow = place % along, place // along
+            self.pieces = [(0, k * (lanes // along)) for k in range(count)]
+        else:
+            self.quick, self.slow = place, place * 0
+            self.pieces = [(k % (along // lanes) * lanes, k // (along // lanes)) for k in range(count)]
 
-    def _line(self, number: Scalar, piece: _Piece) -> Scalar:
-        """The line that a piece is of, or the first of several: where it begins in A, or which column of B it is."""
-        w, lines = self.w, number * self.lines
+    def _lines(self, number: Scalar) -> list[tuple[Scalar, int]]:
+        """Where the line of each piece begins in A, or which column of B it begins with; and how far beyond that."""
+        w, first, step, p = self.w, number * self.lines, self.step, self.w.p
+        if self.of_a and self.even:
+            start = (first + self.slow) * p.k
+            return [(start, slow * p.k) for _, slow in self.pieces]
         if self.of_a:
-            return at_most(w.e, lines + piece.slow + piece.slow_more, w.p.m - 1) * w.p.k
-        return w.within(lines + (piece.quick + piece.quick_more) * self.step, w.p.n, self.step)
+            return [(at_most(w.e, first + self.slow + slow, p.m - 1) * p.k, 0) for _, slow in self.pieces]
+        if self.even:
+            start = first + self.quick * step
+            return [(start, quick * step) for quick, _ in self.pieces]
+        return [(w.within(first + (self.quick + quick) * step, p.n, step), 0) for quick, _ in self.pieces]
 
     def fetch(self, slab: Scalar) -> list[Scalar]:
         """This lane's elements of the slab with this number along the sums."""
-        e, p, depth, step, found = self.w.e, self.w.p, self.depth, self.step, []
-        for piece, fixed in zip(self.pieces, self.fixed, strict=True):
-            if self.of_a:
-                unit, last = slab * (depth // step) + piece.quick + piece.quick_more, p.k // step - 1
+        e, p, step, found = self.w.e, self.w.p, self.step, []
+        # Terms are counted in vectors where these lie along them; `far` elements are from one to the next.
+        count, far = (step, step) if self.of_a else (1, p.n)
+        first = slab * (self.depth // count) + (self.quick if self.of_a else self.slow)
+        for pieces, (start, beyond) in zip(self.pieces, self.starts, strict=True):
+            more = pieces[0 if self.of_a else 1]
+            if self.whole:
+                position, beyond, valid = start + first * far, beyond + more * far, None
             else:
-                unit, last = slab * depth + piece.slow + piece.slow_more, p.k - 1
-            valid = None if p.k % depth == 0 else e.compare("LE", unit, last)
-            unit = at_most(e, unit, last)
-            position = fixed + (unit * step if self.of_a else unit * p.n)
-            values = [self.source.load(position, k) for k in range(step)]
+                last = p.k // count - 1
+                valid = e.compare("LE", first + more, last)
+                position = start + at_most(e, first + more, last) * far
+            values = [self.source.load(position, beyond + k) for k in range(step)]
             found += values if valid is None else [e.select(valid, value, 0) for value in values]
         return found
 
     def put(self, values: Sequence[Scalar], slot: Scalar | int = 0) -> None:
         """Store what was fetched."""
-        line, term = self.line_step, self.term_step
-        quick, slow = (term, line) if self.of_a else (line, term)
+        quick, slow = (self.term_step, self.line_step) if self.of_a else (self.line_step, self.term_step)
+        at = slot * self.size + self.quick * (self.step * quick) + self.slow * slow
         given = iter(values)
-        for piece in self.pieces:
-            at = slot * self.size + piece.quick * (self.step * quick) + piece.slow * slow
+        for further, down in self.pieces:
             for k in range(self.step):
-                beyond = (piece.quick_more * self.step + k) * quick + piece.slow_more * slow
-                self.memory.store(at, next(given), beyond)
+                self.memory.store(at, next(given), (further * self.step + k) * quick + down * slow)
 
     def at(self, share: Share, slot: Scalar | int = 0) -> Scalar:
         """Where a lane's first line begins."""

@@ -28,6 +28,7 @@ WARPED = ProductTile(128, 128, 16, 8, 8)
 WIDEST = (  # of the last rung: the first that has a block for every processor
     ProductTile(128, 256, 16, 8, 16), ProductTile(128, 128, 16, 8, 8), ProductTile(64, 64, 16, 8, 4),
 )  # fmt: skip
+SLOTS = 3  # of the last rung: slabs that are in shared memory at a time
 
 
 # --- one element for each lane ---------------------------------------------------------------------
@@ -193,11 +194,12 @@ def warp_tiled(p: Extents) -> Made:
 def pipelined(p: Extents, tile: ProductTile | None = None) -> Made:
     """Nobody waits: the next slab is on its way while this one is multiplied, and so are the next term's numbers.
 
-    There is room for two slabs of each factor. A lane loads its part of the next slab into registers before it
-    multiplies the last one, and stores it afterwards into the other half: one meeting for each slab is enough. Within a
-    slab, what the next term needs is loaded from shared memory before this term is multiplied, the first term of the
-    next slab too. A lane has 8 × 16 sums, a block 128 × 256, and blocks that follow each other share
-    what they read; products that would not fill the machine that way have smaller tiles.
+    There is room for three slabs of each factor. While one is multiplied the next is there already, and a lane has its
+    part of the one after that on the way into registers, which it stores in the end where the last slab was: one
+    meeting for each slab is enough. Within a slab, what the next term needs is loaded from shared memory before this
+    term is multiplied, and so is the first term of the next slab. A lane has 8 × 16 sums, a block 128 × 256, and
+    blocks that follow each other share what they read; products that would not fill the machine that way have smaller
+    tiles.
     """
     for fits in (tile,) if tile else _widest(p):
         with suppress(OutOfRegisters):  # where rows are no multiple of vectors it takes more to say where elements are
@@ -215,7 +217,7 @@ def _widest(p: Extents) -> list[ProductTile]:
 def _pipelined(p: Extents, tile: ProductTile) -> Made:
     w = Writer(p, tile.rows, tile.columns, tile.lanes, vectors=True)
     top, left = corner(w.block, w.down, w.across)
-    slabs = _turned_slabs(w, tile, top, left, slots=2)
+    slabs = _turned_slabs(w, tile, top, left, slots=SLOTS)
     shares = _rectangles(w, tile)
     rounds, last = -(-p.k // tile.depth), tile.depth - 1
     sums = w.zeros(tile.lane_rows, tile.lane_columns)
@@ -229,23 +231,23 @@ def _pipelined(p: Extents, tile: ProductTile) -> Made:
         for slab, share, at, numbers in zip(slabs, shares, places, terms[term % 2], strict=True):
             slab.load_into(numbers, at, share, term)
 
-    for slab in slabs:
-        slab.put(slab.fetch(w.e.number(0)))
+    for slot in range(SLOTS - 1):
+        for slab in slabs:
+            slab.put(slab.fetch(w.e.number(min(slot, rounds - 1))), slot)
     w.e.barrier()
     load(0, starts(0))
     with w.e.counted(rounds) as q:
-        following = at_most(w.e, q + 1, rounds - 1)
+        following = at_most(w.e, q + (SLOTS - 1), rounds - 1)
         ahead = [slab.fetch(following) for slab in slabs]
-        here, there = starts(q % 2), starts((q + 1) % 2)
-        for term in range(tile.depth):
-            if term == last:
-                for slab, values in zip(slabs, ahead, strict=True):
-                    slab.put(values, (q + 1) % 2)
-                w.e.barrier()
-                load(0, there)
-            else:
-                load(term + 1, here)
+        here = starts(q % SLOTS)
+        for term in range(last):
+            load(term + 1, here)
             w.add(sums, *terms[term % 2])
+        w.e.barrier()
+        load(0, starts((q + 1) % SLOTS))
+        for slab, values in zip(slabs, ahead, strict=True):
+            slab.put(values, (q + (SLOTS - 1)) % SLOTS)
+        w.add(sums, *terms[last % 2])
     w.store(top * tile.rows, left * tile.columns, *shares, sums)
     return w.finish("pipelined")
 
