@@ -87,8 +87,7 @@ def measured(device: str, rungs: list[str], sizes: list[int], *, check: bool = F
         rates.setdefault(COMPILER, {})[size] = 2e-9 * size**3 / seconds
         if there:
             x, y = (torch.from_numpy(array).to(device) for array in arrays)
-            seconds = _between(partial(torch.matmul, x, y), partial(_TorchEvent, torch))
-            rates.setdefault(VENDOR, {})[size] = 2e-9 * size**3 / seconds
+            rates.setdefault(VENDOR, {})[size] = 2e-9 * size**3 / _vendor(torch, x, y)
     return rates
 
 
@@ -109,24 +108,35 @@ def _rung(name: str, a: Any, b: Any, wanted: Any) -> float:
     return kernels.device_seconds(machine, made, (shown(a, "bench"), shown(b, "bench")), result)
 
 
-class _TorchEvent:
-    """An event of PyTorch's, with the names of ours."""
+def _vendor(torch: Any, x: Any, y: Any) -> float:
+    """Seconds of the device for a product by cuBLAS: bursts that were recorded, so that the host is not waited for."""
+    z = torch.matmul(x, y)
 
-    def __init__(self, torch: Any) -> None:
-        self.event = torch.cuda.Event(enable_timing=True)
+    def recorded(times: int) -> Any:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(times):
+                torch.matmul(x, y, out=z)
+        return graph
 
-    def record(self) -> None:
-        self.event.record()
+    def took(graph: Any) -> float:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        graph.replay()
+        end.record()
+        end.synchronize()
+        return float(start.elapsed_time(end)) / 1000
 
-    def wait(self) -> None:
-        self.event.synchronize()
-
-    def seconds_until(self, later: _TorchEvent) -> float:
-        return float(self.event.elapsed_time(later.event)) / 1000
+    torch.cuda.synchronize()
+    once = recorded(1)
+    took(once)
+    times = max(1, min(1000, int(BURST / max(took(once), 1e-6))))
+    burst = recorded(times)
+    return median(took(burst) for _ in range(3)) / times
 
 
 def _between(call: Any, event: Any) -> float:
-    """Seconds of the device for a call, in bursts between events; as `kernels.device_seconds` does it for programs."""
+    """Seconds of the device for a call, in bursts between events; of small matrices, the host is waited for."""
 
     def took(times: int) -> float:
         start, end = event(), event()

@@ -37,11 +37,11 @@ class Extents:
     machine: MachineDescription
 
     def fitted(self, tile: ProductTile) -> ProductTile:
-        """A tile, or one of a quarter of its sides, where fewer lanes run together than in a warp."""
+        """A tile, or a smaller one where fewer lanes run together than in a warp."""
         if self.machine.subgroup >= WARP:
             return tile
-        depth = max(VECTOR, tile.depth // 4)
-        return replace(tile, rows=tile.rows // 4, columns=tile.columns // 4, depth=depth)
+        lane_rows, depth = tile.lane_rows // 2, max(VECTOR, tile.depth // 4)
+        return ProductTile(tile.rows // 8, tile.columns // 4, depth, lane_rows, tile.lane_columns)
 
 
 @dataclass(frozen=True)

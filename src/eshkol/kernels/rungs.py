@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from eshkol.atlas.machines import ProductTile
-from eshkol.atlas.program import BLOCK_LIMIT, LaunchConfig, Program
-from eshkol.kernels.parts import VECTOR, WARP, Extents, Share, Slab, Sums, Writer
+from eshkol.atlas.program import LaunchConfig, Program
+from eshkol.kernels.parts import F32, VECTOR, WARP, Extents, Share, Slab, Sums, Writer
 from eshkol.schedule.kernels.block_factors import at_most
 from eshkol.schedule.kernels.block_products import corner
 from eshkol.schedule.kernels.code import OutOfRegisters
@@ -25,8 +25,9 @@ Made = tuple[Program, LaunchConfig]
 STRIP = ProductTile(64, 64, 8, 8, 1)  # rows, columns and terms of a block, rows and columns of a lane
 SQUARE = ProductTile(128, 128, 8, 8, 8)
 WARPED = ProductTile(128, 128, 16, 8, 8)
-WIDEST = (  # of the last rung: the first that has a block for every processor
-    ProductTile(128, 256, 16, 8, 16), ProductTile(128, 128, 16, 8, 8), ProductTile(64, 64, 16, 8, 4),
+WIDEST = (  # of the last rung: the first that has a block for nearly every processor
+    ProductTile(128, 256, 16, 8, 16), ProductTile(128, 256, 8, 8, 16), ProductTile(128, 128, 8, 8, 8),
+    ProductTile(64, 64, 16, 8, 4),
 )  # fmt: skip
 SLOTS = 3  # of the last rung: slabs that are in shared memory at a time
 
@@ -139,6 +140,7 @@ def spread(name: str, p: Extents, tile: ProductTile) -> Made:
 
 # --- sizes that were measured ----------------------------------------------------------------------
 
+MOST = 512  # lanes of a block, so that each can have 128 registers
 CHOICES = (32, 64, 128), (32, 64, 128), (8, 16), (4, 8), (4, 8)  # rows, columns, terms; rows and columns of a lane
 
 
@@ -147,7 +149,7 @@ def tiles(p: Extents) -> Iterator[ProductTile]:
     for sizes in product(*CHOICES):
         tile = p.fitted(ProductTile(*sizes))
         fewest = min(tile.rows, tile.columns) * tile.depth
-        if p.machine.subgroup <= tile.lanes <= min(BLOCK_LIMIT, fewest):
+        if p.machine.subgroup <= tile.lanes <= min(MOST, fewest):
             yield tile
 
 
@@ -178,9 +180,9 @@ def warp_tiled(p: Extents) -> Made:
     """The lanes of a warp stand in a rectangle, four down and eight across, and have a tile of their own.
 
     A warp that reaches from one side of the block to the other needs few rows, but all columns. As a rectangle it needs
-    about as many of both, and fewest of all; lanes that need the same vector get it in one go. Odd and even lanes
-    stand below each other, because shared memory gives sixteen bytes to half a warp at a time, if of
-    two neighbours, or of two that are two apart, both want the same.
+    about as many of both, and fewest of all: four vectors of rows and eight of columns instead of two and sixteen. Odd
+    and even lanes stand below each other, so that any two neighbours want the same columns, and any two that are two
+    apart the same rows. Slabs are twice as deep: the lanes meet half as often.
     """
     tile = p.fitted(WARPED)
     w, top, left = _started(p, tile, vectors=True)
@@ -208,8 +210,9 @@ def pipelined(p: Extents, tile: ProductTile | None = None) -> Made:
 
 
 def _widest(p: Extents) -> list[ProductTile]:
-    """Tiles, from the one on that has blocks for nearly all processors."""
+    """Tiles whose slabs fit shared memory, from the one on that has blocks for nearly all processors."""
     found = [p.fitted(tile) for tile in WIDEST]
+    found = [t for t in found if SLOTS * t.depth * (t.rows + VECTOR + t.columns) * F32.size <= p.machine.shared_memory]
     few = p.machine.processors * 7 // 8
     return [t for t in found if -(-p.m // t.rows) * -(-p.n // t.columns) >= few] or found[-1:]
 
