@@ -21,8 +21,9 @@ from eshkol.graph.node import buffer, here
 from eshkol.kernels.parts import F32, Extents
 from eshkol.kernels.rungs import GEMM, autotuned, expected, tiles
 from eshkol.schedule.run.resident import Resident
-from eshkol.tensors import Tensor, devices
+from eshkol.tensors import devices
 from eshkol.tensors.lending import shown
+from eshkol.tensors.value import Tensor
 
 TRIALS = 12  # tiles that are measured, of those that promise most
 BURST = 0.02  # seconds of the device that are measured at a time
