@@ -146,7 +146,7 @@ def tune(a: Tensor, b: Tensor, trials: int | None = TRIALS) -> dict[ProductTile,
 def _measure(
     p: Extents, machine: Backend, factors: tuple[Resident, Resident], result: Resident, trials: int | None
 ) -> dict[ProductTile, float]:
-    candidates = sorted(set(tiles(p)), key=lambda tile: expected(p, tile))[:trials]
+    candidates = sorted(dict.fromkeys(tiles(p)), key=lambda tile: expected(p, tile))[:trials]
     seconds = {tile: device_seconds(machine, _tiled(p, tile), factors, result) for tile in candidates}
     _tuned[p] = min(seconds, key=seconds.__getitem__)
     return seconds
