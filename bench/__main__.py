@@ -1,7 +1,8 @@
 """Run the benchmarks named on the command line, or all. Words after one that takes them choose among its rows.
 
 `python -m bench --busy workloads` measures CPU time on one CPU: for a machine that does other work at the same time.
-`python -m bench all` and `python -m bench compare` have options of their own, which `--help` tells.
+`python -m bench all`, `python -m bench compare` and `python -m bench kernels` have options of their own, which `--help`
+tells.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ ALL = (
 )  # fmt: skip
 ELSEWHERE = ("gpu",)  # for machines that not everyone has: run where they are named
 CHOOSY = ("workloads", "steps", "latency", "scheme", "calculus")  # `python -m bench scheme fib`: words choose its rows
-OWN = {"all": "bench.every.command", "compare": "bench.every.compare"}  # commands with options of their own
+OWN = {  # commands with options of their own
+    "all": "bench.every.command", "compare": "bench.every.compare", "kernels": "bench.kernels",
+}  # fmt: skip
 
 
 def main(words: list[str]) -> int:

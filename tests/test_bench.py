@@ -107,3 +107,22 @@ def test_a_row_that_fails_since_is_a_loss(bench, tmp_path, capsys):
     report.write(tmp_path / "b.json", "a title", [broken])
     assert compare.main([before, str(tmp_path / "b.json")]) == 1
     assert "failed since: one" in capsys.readouterr().out
+
+
+@pytest.mark.unchecked
+def test_the_kernel_ladder_is_measured(bench, tmp_path, monkeypatch, capsys):
+    module, drawn = bench("kernels"), []
+    monkeypatch.setattr(module, "draw", lambda rates, machine, path: drawn.append((rates, machine, path)))
+    monkeypatch.setattr(module, "BURST", 0.0)
+    monkeypatch.setattr("eshkol.kernels.launching.BURST", 0.0)
+    chosen = ["gemm", "--sizes", "4,8", "--rungs", "naive,shared_tiled", "--check", "--out", str(tmp_path)]
+    assert module.main([*chosen, "--device", "blocks"]) == 0
+    assert "shared_tiled" in capsys.readouterr().out
+    figures = tmp_path / "kernels-gemm.json"
+    rates = json.loads(figures.read_text())["gflops"]
+    assert set(rates) == {"naive", "shared_tiled", "a @ b"}
+    assert all(set(row) == {"4", "8"} and min(row.values()) > 0 for row in rates.values())
+    assert module.main(["gemm", "--draw", str(figures), "--out", str(tmp_path)]) == 0
+    assert drawn[0] == drawn[1]
+    assert module.main([*chosen, "--device", "cpu"]) == 1
+    assert "machines of blocks" in capsys.readouterr().err

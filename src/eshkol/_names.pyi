@@ -82,6 +82,7 @@ from eshkol import jax as jax
 from eshkol.tensors.jit import jit as jit
 from eshkol.jax import numpy as jnp
 from eshkol.tensors.transforms import jvp as jvp
+from eshkol import kernels as kernels
 from eshkol.tensors.draws import key as key
 from eshkol import lang as lang
 from eshkol.jax import lax as lax
@@ -617,6 +618,7 @@ __all__ = [
     "jit",
     "jnp",
     "jvp",
+    "kernels",
     "key",
     "kl_div",
     "kl_div_normal",

@@ -27,6 +27,8 @@ RESERVED_NAMES = frozenset({"shared", "class", "pool"})
 BLOCK_LIMIT = 1024  # lanes per block that every backend accepts
 LANE_LIMIT = 1 << 40
 JSON_VERSION = 1
+# Metadata: neighbouring elements of buffers may be read and written together, though that takes registers.
+VECTORS = "vectors"
 
 
 class ParamKind(Enum):

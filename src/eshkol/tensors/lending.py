@@ -38,7 +38,7 @@ def number(x: Handle) -> int | None:
     return int(which or 0) if kind == devices.GPU else None
 
 
-def _shown(x: Handle, how: str) -> Resident:
+def shown(x: Handle, how: str) -> Resident:
     """The value in the memory of the device, for others to see."""
     x._leave(how)
     if TAPE in x._node.scopes and x.dtype.differentiable:
@@ -57,7 +57,7 @@ def capsule(x: Handle, stream: Any, max_version: Any, copy: bool | None) -> Any:
     """The memory of a tensor on a GPU, as DLPack gives it away."""
     if stream == AMBIGUOUS or not (stream is None or (type(stream) is int and stream >= NO_WAITING)):
         raise BufferError(f"a stream of CUDA is None, -1, 1, 2 or a handle, not {stream!r}")
-    found = _shown(x, "DLPack")
+    found = shown(x, "DLPack")
     if copy:
         found = found.copy()
     address, machine = found.address(), _machine(found)
@@ -77,7 +77,7 @@ def capsule(x: Handle, stream: Any, max_version: Any, copy: bool | None) -> Any:
 
 def interface(x: Handle) -> dict[str, Any]:
     """What `__cuda_array_interface__` says of a tensor on a GPU."""
-    found = _shown(x, INTERFACE)
+    found = shown(x, INTERFACE)
     if x.dtype is dtypes.bfloat16:
         raise DTypeError(f"{INTERFACE} has no bfloat16", span=here(), hint="use DLPack, or cast it to a float32")
     address, stream = found.address(), _machine(found).stream

@@ -24,8 +24,8 @@ from eshkol.llvm.text import double, pointer
 GLOBAL_SPACE, SHARED_SPACE = 1, 3
 SHARED_ALIGNMENT = 16  # the widest that a thread reads or writes at once
 BUFFER_ALIGNMENT = 16  # to which all buffers are aligned, but those that are elements of another one
-# What LLVM is told of that: small elements go into words together. Vectors of words took so many registers (151 of 128,
-# in products of float32) that half as many blocks ran at a time.
+# What LLVM is told of that, unless a program asks for vectors: small elements go into words together. Vectors of words
+# took so many registers (151 of 128, in products of float32) that half as many blocks ran at a time.
 TOLD_ALIGNMENT = 4
 SCALAR_BYTES = 16  # of the two words that a parameter has in the record
 BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
@@ -66,7 +66,6 @@ class CudaLane(LaneWriter):
 
     emitter: ClassVar[type[Emitter]] = CudaEmitter
     shared_alignment: ClassVar[int] = SHARED_ALIGNMENT
-    buffer_alignment: ClassVar[int] = TOLD_ALIGNMENT
     parameters: ClassVar[str] = "ptr %args, ptr %record, ptr %shared, i64 %gid, i64 %block, i64 %lane"
 
     def word(self, number: int, llvm: str = "i64") -> str:

@@ -15,10 +15,17 @@ from functools import cache
 from eshkol.atlas.expand import expand
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import ClassOffset, RegisterIndirect, address_base
-from eshkol.atlas.program import Program
+from eshkol.atlas.program import VECTORS, Program
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import memory_operands, validate
-from eshkol.backends.cuda.lane import GLOBAL_SPACE, SHARED_ALIGNMENT, SHARED_SPACE, CudaLane
+from eshkol.backends.cuda.lane import (
+    BUFFER_ALIGNMENT,
+    GLOBAL_SPACE,
+    SHARED_ALIGNMENT,
+    SHARED_SPACE,
+    TOLD_ALIGNMENT,
+    CudaLane,
+)
 from eshkol.backends.lanes.amounts import Number
 from eshkol.backends.lanes.guards import Guard, find_guard
 from eshkol.backends.lanes.layout import Layout
@@ -117,6 +124,7 @@ def translate(program: Program, for_target: Target, relied_on: Promises | None =
     layout = Layout.of(program)
     known = None if relied_on is None else relied_on.known
     lane = CudaLane(validate(program), layout, known, shifts_bf16=for_target.shifts_bf16)
+    lane.buffer_alignment = BUFFER_ALIGNMENT if VECTORS in program.metadata else TOLD_ALIGNMENT
     body, remainders, counts = with_functions(lane.write("lane"))
     shared = f"@shared = external addrspace({SHARED_SPACE}) global [0 x i8], align {SHARED_ALIGNMENT}"
     intrinsics = [f"declare i32 @llvm.nvvm.read.ptx.sreg.{name}.x()" for name in _SPECIAL.values()]

@@ -43,7 +43,7 @@ class LaneMemory(LaneState, ABC):
     given: frozenset[int]  # loads whose values are arguments of the function
     steps: Mapping[int, int]  # accesses → what divides their byte offsets
     shared_alignment: ClassVar[int] = 1  # to which the machine aligns a block's shared memory
-    buffer_alignment: ClassVar[int] = 1  # and a buffer, or one whose elements are buffers of a declared size
+    buffer_alignment: int = 1  # and a buffer, or one whose elements are buffers of a declared size
 
     @abstractmethod
     def rounds_done(self, atom: int) -> str | None:

@@ -77,10 +77,10 @@ class Read:
                 stride *= shape[k]
         return position
 
-    def load(self, position: Scalar) -> Scalar:
-        """The element at a flat position."""
+    def load(self, position: Scalar, beyond: int = 0) -> Scalar:
+        """The element so far beyond a flat position."""
         self.e.use(self.name)
-        return self.e.load("LDG", BufferOffset(self.name), position, self.dtype)
+        return self.e.load("LDG", BufferOffset(self.name, beyond * self.dtype.size), position, self.dtype)
 
     def address(self, position: Scalar) -> Any:
         """The address of the element at a flat position, of what is not complex."""
