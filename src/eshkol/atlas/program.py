@@ -29,6 +29,8 @@ LANE_LIMIT = 1 << 40
 JSON_VERSION = 1
 # Metadata: neighbouring elements of buffers may be read and written together, though that takes registers.
 VECTORS = "vectors"
+# Metadata: how many lanes blocks have at most, so that there are registers for all of them.
+LANES = "lanes"
 
 
 class ParamKind(Enum):

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from eshkol.atlas.machines import MachineDescription, ProductTile
-from eshkol.atlas.program import VECTORS, LaunchConfig, Program
+from eshkol.atlas.program import LANES, VECTORS, LaunchConfig, Program
 from eshkol.ops import dtypes
 from eshkol.schedule.kernels.block_factors import at_most
 from eshkol.schedule.kernels.emit import Emitter
@@ -80,9 +80,8 @@ class Writer:
         """The program, and the launch that it is for."""
         lanes = self.blocks * self.lanes
         program = self.e.finish(name, [self.a, self.b], [self.c], lanes)
-        if self.vectors:
-            program = replace(program, metadata={VECTORS: "1"})
-        return program, LaunchConfig.linear(lanes, self.lanes, self.e.shared_memory)
+        told = {LANES: str(self.lanes), **({VECTORS: "1"} if self.vectors else {})}
+        return replace(program, metadata=told), LaunchConfig.linear(lanes, self.lanes, self.e.shared_memory)
 
     def zeros(self, rows: int, columns: int) -> Sums:
         """Registers for the sums of a lane."""

@@ -26,8 +26,7 @@ STRIP = ProductTile(64, 64, 8, 8, 1)  # rows, columns and terms of a block, rows
 SQUARE = ProductTile(128, 128, 8, 8, 8)
 WARPED = ProductTile(128, 128, 16, 8, 8)
 WIDEST = (  # of the last rung: the first that has a block for nearly every processor
-    ProductTile(128, 256, 16, 8, 16), ProductTile(128, 256, 8, 8, 16), ProductTile(128, 128, 8, 8, 8),
-    ProductTile(64, 64, 16, 8, 4),
+    ProductTile(128, 128, 16, 8, 8), ProductTile(128, 128, 8, 8, 8), ProductTile(64, 64, 16, 8, 4),
 )  # fmt: skip
 SLOTS = 3  # of the last rung: slabs that are in shared memory at a time
 
@@ -199,9 +198,8 @@ def pipelined(p: Extents, tile: ProductTile | None = None) -> Made:
     There is room for three slabs of each factor. While one is multiplied the next is there already, and a lane has its
     part of the one after that on the way into registers, which it stores in the end where the last slab was: one
     meeting for each slab is enough. Within a slab, what the next term needs is loaded from shared memory before this
-    term is multiplied, and so is the first term of the next slab. A lane has 8 × 16 sums, a block 128 × 256, and
-    blocks that follow each other share what they read; products that would not fill the machine that way have smaller
-    tiles.
+    term is multiplied, and so is the first term of the next slab. Blocks that follow
+    each other share what they read; products that would not fill the machine have smaller tiles.
     """
     for fits in (tile,) if tile else _widest(p):
         with suppress(OutOfRegisters):  # where rows are no multiple of vectors it takes more to say where elements are

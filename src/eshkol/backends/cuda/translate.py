@@ -15,7 +15,7 @@ from functools import cache
 from eshkol.atlas.expand import expand
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import ClassOffset, RegisterIndirect, address_base
-from eshkol.atlas.program import VECTORS, Program
+from eshkol.atlas.program import LANES, VECTORS, Program
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import memory_operands, validate
 from eshkol.backends.cuda.lane import (
@@ -129,7 +129,7 @@ def translate(program: Program, for_target: Target, relied_on: Promises | None =
     shared = f"@shared = external addrspace({SHARED_SPACE}) global [0 x i8], align {SHARED_ALIGNMENT}"
     intrinsics = [f"declare i32 @llvm.nvvm.read.ptx.sreg.{name}.x()" for name in _SPECIAL.values()]
     declarations = dict.fromkeys([*lane.e.declared.values(), *counts, *intrinsics])
-    parts = [shared, *helpers(body), *remainders, body, _kernel(layout), *declarations, METADATA]
+    parts = [shared, *helpers(body), *remainders, body, _kernel(layout, program.metadata.get(LANES)), *declarations, METADATA]
     return CudaModule("\n\n".join(parts) + "\n", layout)
 
 
@@ -141,8 +141,8 @@ def touches_classes(i: Instruction) -> bool:
     return any(isinstance(a, RegisterIndirect) or isinstance(address_base(a), ClassOffset) for a in addresses)
 
 
-def _kernel(layout: Layout) -> str:
-    """The function that a thread begins with: it finds out which lane it is."""
+def _kernel(layout: Layout, most: str | None) -> str:
+    """The function that a thread begins with: it finds out which lane it is. A block has so many of them at most."""
     k = FunctionText()
     found = {}
     for what, register in _SPECIAL.items():
@@ -155,7 +155,9 @@ def _kernel(layout: Layout) -> str:
     given = f"ptr {args}, ptr %record, ptr {shared}, i64 {gid}, i64 {found['block']}, i64 {found['lane']}"
     k.op(f"call i32 @lane({given})")
     record = f"ptr byval([{layout.words} x i64]) align 8 %record"
-    return k.defined(f"ptx_kernel void @{KERNEL}({pointer(GLOBAL_SPACE)} %status, {record}) nounwind", ["  ret void"])
+    told = "" if most is None else f' "nvvm.maxntid"="{int(most)}"'
+    head = f"ptx_kernel void @{KERNEL}({pointer(GLOBAL_SPACE)} %status, {record}) nounwind{told}"
+    return k.defined(head, ["  ret void"])
 
 
 def ptx(module: CudaModule, for_target: Target) -> str:
