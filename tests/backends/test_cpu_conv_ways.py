@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import test_cpu_conv
 from hypothesis import given
 from test_cpu_conv import check, geometries, instruction
 from test_cpu_gemm import AVX512, COOPER_LAKE, SAPPHIRE
@@ -133,6 +134,17 @@ def test_bands_are_cut_along_rows_and_columns(kind: str, name: str) -> None:
             i = made(kind, ty, **sizes, **how)
             assert in_lines(i)
             check(i)
+
+
+@pytest.mark.parametrize("bits", [256, 512])
+def test_the_gradient_in_the_kernel_with_longer_vectors(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors of more lanes than a tile has sums, and of fewer; tiles of all rows and of one."""
+    cpu = CpuBackend()
+    cpu.target = replace(cpu.target, vector_bits=bits)
+    monkeypatch.setattr(test_cpu_conv, "CPU", cpu)
+    for channels, outs, size in ((5, 7, 13), (30, 70, 9)):
+        check(made("Conv2DGradWeight", Type.F32, batch=2, in_channels=channels, out_channels=outs, height=size,
+                   width=size, kernel_h=3, kernel_w=3, padding=(1, 1)))  # fmt: skip
 
 
 # --- what machines are given ----------------------------------------------------------------------

@@ -199,18 +199,19 @@ def _packed(plan: LinesPlan, name: str, words: list[str]) -> Kernel:
         ):
             tap = (down.first_tap + v * w.tap_step_h) * w.kernel_w + across.first_tap + u * w.tap_step_w
             into = target.at((j * taps + v * across.taps + u) * panel_size)
-            inside = k.minimum(w.channels - j * way.deep, way.deep)
             if way.deep == 1:
-                for r in range(way.rows):
+                for number in range(way.rows):
+                    row = k.minimum(panel * way.rows + number, w.rows - 1)
+                    into[number] = source[row * w.row_step + j * w.channel_step + tap]
+            else:
+                inside = k.minimum(w.channels - j * way.deep, way.deep)
+                with k.loop(0, way.rows, plain=True) as r:
                     row = k.minimum(panel * way.rows + r, w.rows - 1)
-                    into[r] = source[row * w.row_step + j * w.channel_step + tap]
-            with k.loop(0, way.rows if way.deep > 1 else 0, plain=True) as r:
-                row = k.minimum(panel * way.rows + r, w.rows - 1)
-                line, at = source.at(row * w.row_step + j * way.deep * w.channel_step + tap), into.at(r * way.deep)
-                with k.loop(0, inside, plain=True) as e:
-                    at[e] = line[e * w.channel_step]
-                with k.loop(inside, way.deep, plain=True) as e:
-                    at[e] = zero
+                    line, at = source.at(row * w.row_step + j * way.deep * w.channel_step + tap), into.at(r * way.deep)
+                    with k.loop(0, inside, plain=True) as e:
+                        at[e] = line[e * w.channel_step]
+                    with k.loop(inside, way.deep, plain=True) as e:
+                        at[e] = zero
     return k
 
 
