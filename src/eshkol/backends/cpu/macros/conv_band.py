@@ -71,25 +71,28 @@ class Band:
         k, w = self.k, self.w
         first_row = self.down.first + self.above + top * w.step_h
         first_column = self.across.first + self.left + left * w.step_w
-        with (
-            k.loop(0, w.phases_h, plain=True) as phase_h,
-            k.loop(0, w.lines, plain=True) as line,
-            k.loop(0, w.phases_w, plain=True) as phase_w,
-        ):
-            row, first = first_row + phase_h + line * w.step_h, first_column + phase_w
+        with k.loop(0, w.phases_w, plain=True) as phase_w:
+            first = first_column + phase_w
             past = (k.maximum(w.source_w - first, 0) + (w.step_w - 1)) // w.step_w
             begin = k.minimum((k.maximum(0 - first, 0) + (w.step_w - 1)) // w.step_w, w.pitch)
-            begin = k.select(k.both(row >= 0, row < w.source_h), begin, w.pitch)
             end = k.maximum(k.minimum(past, w.pitch), begin)
-            seen = source.at(row * w.source_w + first + begin * w.step_w)
-            place = ((phase_h * w.phases_w + phase_w) * w.lines + line) * w.pitch
-            with k.loop(0, count, plain=True) as c:  # innermost: all that is above is the same for each
+            seen = source.at(first + begin * w.step_w)
+            with (
+                k.loop(0, count, plain=True) as c,
+                k.loop(0, w.phases_h, plain=True) as phase_h,
+                k.loop(0, w.lines, plain=True) as line,
+            ):
                 numbers = [c * self.group + e for e in range(self.group)]
+                row = first_row + phase_h + line * w.step_h
+                inside = k.both(row >= 0, row < w.source_h)
                 there = [] if channels is None else [number < channels for number in numbers]
                 if channels is not None:
+                    inside = k.both(inside, there[0])
                     numbers = [k.minimum(number, channels - 1) for number in numbers]
-                rows = [seen.at(number * w.source_h * w.source_w) for number in numbers]
-                _Line(self, rows, there).write(c * w.plane + place, begin, end)
+                rows = [seen.at((number * w.source_h + row) * w.source_w) for number in numbers]
+                place = c * w.plane + ((phase_h * w.phases_w + phase_w) * w.lines + line) * w.pitch
+                bounds = (k.select(inside, bound, w.pitch) for bound in (begin, end))
+                _Line(self, rows, there).write(place, *bounds)
 
 
 class _Line:
@@ -102,8 +105,6 @@ class _Line:
     def write(self, place: Value, begin: Value, end: Value) -> None:
         """Zeros, from `begin` to `end` every `step_w`-th element of what is seen, and zeros again."""
         k, w, group = self.k, self.w, len(self.seen)
-        if self.there:
-            begin, end = (k.select(self.there[0], value, w.pitch) for value in (begin, end))
         zero, into = k.const(compute_type(self.memory.ty), 0), self.memory.at(place * group)
         with k.loop(0, begin * group, plain=True) as q:
             into[q] = zero
