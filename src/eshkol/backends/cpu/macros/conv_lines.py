@@ -298,6 +298,7 @@ class _Multiply:
 
         def strip(at: Value, vectors: int) -> None:
             """All panels by some places, whose part of the band stays in the first cache."""
+            rows = [(at + v * way.lanes) // w.pitch for v in range(vectors)]  # of the band, that they begin in
             with k.loop(self.first_panel, self.last_panel, plain=True) as panel:
                 packed = self.packed.at((panel * self.steps + start // way.depth * taps) * self._step_units)
                 waiting = self.waiting.at(((panel - self.first_panel) * w.length + at) * kept)
@@ -306,12 +307,12 @@ class _Multiply:
                     sums = self._summed(found, vectors)
                     with k.when(self.last):
                         for v in range(vectors):
-                            self._store(panel, at + v * way.lanes, [row[v].value for row in sums])
+                            self._store(panel, at + v * way.lanes, rows[v], [row[v].value for row in sums])
                 else:
                     way.inner(k, way, found)
-                    with k.when(self.last), k.loop(0, vectors, plain=True) as number:
-                        first = number * way.lanes
-                        self._store_held(panel, at + first, waiting.at(first), way.columns)
+                    with k.when(self.last):
+                        for v in range(vectors):
+                            self._store_held(panel, at + v * way.lanes, rows[v], waiting.at(v * way.lanes), way.columns)
 
         whole = length if way.inner is not None else length - length % wide
         with k.loop(0, whole, wide, plain=True) as at:
@@ -342,10 +343,10 @@ class _Multiply:
 
     # --- final sums ---------------------------------------------------------------------------------
 
-    def _store(self, panel: Value, at: Value, values: list[Value]) -> None:
+    def _store(self, panel: Value, at: Value, row: Value, values: list[Value]) -> None:
         """A vector of places, of each row: at once, if they lie in one row of the result and all rows are there."""
         k, w, way = self.k, self.w, self.way
-        row, column = at // w.pitch, at % w.pitch
+        column = at - row * w.pitch
         whole = k.both(column + way.lanes <= self.columns, w.rows - panel * way.rows >= way.rows)
         if self.plan.sweep.scattered and way.masks:
             whole = k.both(whole, self._every_second)
@@ -356,7 +357,7 @@ class _Multiply:
         with k.when(k.negated(whole)):
             for r, value in enumerate(values):
                 self.corner.put(r * way.lanes, value)
-            self._store_held(panel, at, self.corner, way.lanes)
+            self._store_held(panel, at, row, self.corner, way.lanes)
 
     def _place(self, panel: Value, row: Value, column: Value) -> Value:
         """Where a place of the first row of a panel lies in the result."""
@@ -369,13 +370,13 @@ class _Multiply:
         """Whether places of a row lie two apart, which a masked store of a longer vector writes."""
         return self.w.spread_w.compare("eq", 2)
 
-    def _store_held(self, panel: Value, at: Value, held: Array, apart: int) -> None:
+    def _store_held(self, panel: Value, at: Value, first_row: Value, held: Array, apart: int) -> None:
         """A vector of places of each row that is there, from memory: what lies in each row of the result of it."""
         k, w, way, scattered = self.k, self.w, self.way, self.plan.sweep.scattered
         rows = k.minimum(w.rows - panel * way.rows, way.rows)
         channel, plane = self.group * w.rows + panel * way.rows, w.result_h * w.result_w
         last_row = k.minimum((at + (way.lanes - 1)) // w.pitch, self.rows - 1)
-        with k.loop(at // w.pitch, last_row + 1, plain=True) as row:
+        with k.loop(first_row, last_row + 1, plain=True) as row:
             column = at - row * w.pitch  # of the first lane: before the row's begin where it is negative
             begin, end = k.maximum(0 - column, 0), k.minimum(self.columns - column, way.lanes)
             place = self._place(panel, row, column)
