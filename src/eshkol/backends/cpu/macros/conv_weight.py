@@ -27,6 +27,7 @@ from eshkol.llvm.targets import Target
 
 LINE_BYTES = 4 << 10  # of a line of places at most: sums are added up at its end, and several stay in the first cache
 TILE_ROWS, TILE_COLUMNS = 64, 192
+SINGLE_COLUMNS = 9  # of a row that is alone: as many sums as hide the latency of an FMA, and the taps of many a kernel
 BAND_BYTES = 96 << 10
 ENOUGH_TASKS = 16
 PIECE = 2048  # elements that a task of adding up is worth
@@ -129,7 +130,7 @@ class _Dots:
         self.line = _line(compute)
         self.memory = k.local(compute, BAND_BYTES // compute.size_bytes)
         self.lines = k.local(compute, (TILE_ROWS * self.line) + self.lanes)
-        self.held = up(TILE_COLUMNS, self.tile[1]) + self.tile[1]
+        self.held = up(TILE_COLUMNS + SINGLE_COLUMNS, 4)
         self.totals = k.local(compute, TILE_ROWS * self.held)
         self.offsets = k.local(Type.I64, self.held)
         with k.tasks() as task:
@@ -196,13 +197,13 @@ class _Dots:
         k, (high, wide) = self.k, self.tile
         whole = self.rows - self.rows % high
         with k.loop(0, whole, high, plain=True) as r, k.loop(0, self.columns, wide, plain=True) as j:
-            self._tile(r, j, high, length)
-        with k.loop(whole, self.rows, plain=True) as r, k.loop(0, self.columns, wide, plain=True) as j:
-            self._tile(r, j, 1, length)
+            self._tile(r, j, high, wide, length)
+        with k.loop(whole, self.rows, plain=True) as r, k.loop(0, self.columns, SINGLE_COLUMNS, plain=True) as j:
+            self._tile(r, j, 1, SINGLE_COLUMNS, length)
 
-    def _tile(self, row: Value, column: Value, high: int, length: Value) -> None:
+    def _tile(self, row: Value, column: Value, high: int, wide: int, length: Value) -> None:
         """Some rows by some columns: vectors of sums, added up at the end of the line."""
-        k, wide, lanes = self.k, self.tile[1], self.lanes
+        k, lanes = self.k, self.lanes
         lefts = [self.lines.at((row + r) * self.line) for r in range(high)]
         rights = [self.memory.at(self.offsets[column + c]) for c in range(wide)]
         zero = k.const(self.compute, 0, lanes)
