@@ -200,9 +200,9 @@ def _packed(plan: LinesPlan, name: str, words: list[str]) -> Kernel:
             tap = (down.first_tap + v * w.tap_step_h) * w.kernel_w + across.first_tap + u * w.tap_step_w
             into = target.at((j * taps + v * across.taps + u) * panel_size)
             if way.deep == 1:
-                for number in range(way.rows):
-                    row = k.minimum(panel * way.rows + number, w.rows - 1)
-                    into[number] = source[row * w.row_step + j * w.channel_step + tap]
+                for own in range(way.rows):
+                    row = k.minimum(panel * way.rows + own, w.rows - 1)
+                    into[own] = source[row * w.row_step + j * w.channel_step + tap]
             else:
                 inside = k.minimum(w.channels - j * way.deep, way.deep)
                 with k.loop(0, way.rows, plain=True) as r:
