@@ -94,8 +94,8 @@ def _through(x: Any, weight: Any, bias: Any, a: Geometry) -> Any:
     if count == 3:
         flat, merged, plane = _unfolded(grouped, weight, a)
         found = conv(flat, merged, *plane)  # examples and windows, groups, out, …
-        apart = reshape(found, (grouped.shape[0], result[-3], *found.shape[1:]))
-        return biased(reshape(permute(apart, (0, 2, 3, 1, 4, 5)), result), bias, count)
+        apart = reshape(found, (grouped.shape[0], result[-3], result[-4], result[-2] * result[-1]))
+        return biased(reshape(permute(apart, (0, 2, 1, 3)), result), bias, count)
     return biased(reshape(conv(grouped, weight, *a), result), bias, count)
 
 
@@ -108,13 +108,14 @@ def _unfolded(x: Any, weight: Any, a: Geometry) -> tuple[Any, Any, Geometry]:
     """Three axes as two: the taps of the first axis are channels, and its windows examples."""
     size, step, gap = weight.shape[3], a.stride[0], a.dilation[0]
     windows = a.outputs(x.shape[3:], weight.shape[3:])[0]
-    deep = pad(x, ((0, 0), (0, 0), (0, 0), a.padding[0], (0, 0), (0, 0)))
+    line = (*x.shape[:4], x.shape[4] * x.shape[5])  # a plane is moved as it is, and so is one axis
+    deep = pad(reshape(x, line), ((0, 0), (0, 0), (0, 0), a.padding[0], (0, 0)))
+    last = (windows - 1) * step + 1
     taps = [
-        slice_(deep, (0, 0, 0, t * gap, 0, 0), (*x.shape[:3], t * gap + (windows - 1) * step + 1, *x.shape[4:]),
-               (1, 1, 1, step, 1, 1))
+        slice_(deep, (0, 0, 0, t * gap, 0), (*line[:3], t * gap + last, line[4]), (1, 1, 1, step, 1))
         for t in range(size)
-    ]  # fmt: skip
-    seen = permute(stack(taps, 3), (0, 4, 1, 2, 3, 5, 6))  # batch × windows × groups × channels × taps × …
+    ]
+    seen = stack([permute(tap, (0, 3, 1, 2, 4)) for tap in taps], 4)  # batch × windows × groups × channels × taps × …
     flat = reshape(seen, (x.shape[0] * windows, x.shape[1], x.shape[2] * size, *x.shape[4:]))
     merged = reshape(weight, (*weight.shape[:2], weight.shape[2] * size, *weight.shape[4:]))
     return flat, merged, Geometry(a.stride[1:], a.padding[1:], a.dilation[1:], a.input_dilation[1:])

@@ -9,8 +9,9 @@ second phase takes a share of a group's panels and a stretch of places: for each
 that the places need, [strip of `columns` places][step][columns], and multiplies with the inner loop of `micro`. Sums of
 blocks before the last wait in the output, or in scratch where the output is of a 16-bit type.
 
-Where a group has few channels, `conv_direct` does better. As everywhere in these macros, padding is multiplied as zero:
-where the kernel (of the weight's gradient: the other factor) is infinite or NaN, it gives NaN.
+Where a group has few channels, `conv_direct` does better, and where vectors are long, `conv_lines`. As everywhere in
+these macros, padding is multiplied as zero: where the kernel (of the weight's gradient: the other factor) is infinite
+or NaN, it gives NaN.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from contextlib import nullcontext
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.kernels.macro import Lowering, Macro, Phase
-from eshkol.backends.cpu.macros import conv_direct
+from eshkol.backends.cpu.macros import conv_direct, conv_lines
 from eshkol.backends.cpu.macros.conv_plan import Finish, Sweep, Words, pack_panel, packed_at
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, Variable, compute_type, macro_of
 from eshkol.backends.cpu.macros.micro import Tile, up
@@ -51,8 +52,10 @@ def _lowered(i: Instruction, target: Target, finish: Finish, *, backward: bool) 
     sweep = Sweep.of(i, backward)
     if sweep is None:
         return None
-    direct = conv_direct.DirectPlan.of(sweep, finish, target)
-    return direct.macro() if direct is not None else ConvolutionPlan(sweep, finish, target).macro()
+    for plan in (conv_direct.DirectPlan, conv_lines.LinesPlan):
+        if (found := plan.of(sweep, finish, target)) is not None:
+            return found.macro()
+    return ConvolutionPlan(sweep, finish, target).macro()
 
 
 class ConvolutionPlan:

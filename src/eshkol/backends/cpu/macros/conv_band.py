@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eshkol.atlas.types import Type
 from eshkol.backends.cpu.macros.conv_plan import PartValues, Sweep, Words
-from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
+from eshkol.backends.cpu.macros.gemm_pack import woven
+from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, compute_type
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,15 @@ class Shape:
 
 
 class Band:
-    """A band at run time: for places from (top, left) on, of the class that two parts are."""
+    """A band at run time: for places from (top, left) on, of the class that two parts are.
 
-    def __init__(self, k: Kernel, w: Words, memory: Array, down: PartValues, across: PartValues) -> None:
-        self.k, self.w, self.memory, self.down, self.across = k, w, memory, down, across
+    Its elements may be groups of neighbouring channels, woven: `memory` then has as many elements for each.
+    """
+
+    def __init__(
+        self, k: Kernel, w: Words, memory: Array, down: PartValues, across: PartValues, group: int = 1
+    ) -> None:
+        self.k, self.w, self.memory, self.down, self.across, self.group = k, w, memory, down, across, group
         self.above = k.minimum((down.taps - 1) * w.gap_h, 0)  # of the first tap, the tap that lies first
         self.left = k.minimum((across.taps - 1) * w.gap_w, 0)
 
@@ -59,50 +66,85 @@ class Band:
         phase = row % w.step_h * w.phases_w + column % w.step_w
         return (phase * w.lines + row // w.step_h) * w.pitch + column // w.step_w
 
-    def fill(self, source: Array, channels: Value, top: Value, left: Value) -> None:
-        """Some channels of the source, from the first plane of `source` on."""
+    def fill(self, source: Array, count: Value, top: Value, left: Value, channels: Value | None = None) -> None:
+        """So many channels (or groups of them) of the source, from its first plane on; beyond `channels` are zeros."""
         k, w = self.k, self.w
         first_row = self.down.first + self.above + top * w.step_h
         first_column = self.across.first + self.left + left * w.step_w
-        with (
-            k.loop(0, channels, plain=True) as c,
-            k.loop(0, w.phases_h, plain=True) as phase_h,
-            k.loop(0, w.lines, plain=True) as line,
-        ):
-            row = first_row + phase_h + line * w.step_h
-            row_inside = k.both(row >= 0, row < w.source_h)
-            from_row = source.at((c * w.source_h + k.minimum(k.maximum(row, 0), w.source_h - 1)) * w.source_w)
-            with k.loop(0, w.phases_w, plain=True) as phase_w:
-                into = self.memory.at(c * w.plane + (((phase_h * w.phases_w) + phase_w) * w.lines + line) * w.pitch)
-                self._line(from_row, into, first_column + phase_w, row_inside)
+        with k.loop(0, w.phases_w, plain=True) as phase_w:
+            first = first_column + phase_w
+            past = (k.maximum(w.source_w - first, 0) + (w.step_w - 1)) // w.step_w
+            begin = k.minimum((k.maximum(0 - first, 0) + (w.step_w - 1)) // w.step_w, w.pitch)
+            end = k.maximum(k.minimum(past, w.pitch), begin)
+            seen = source.at(first + begin * w.step_w)
+            with (
+                k.loop(0, count, plain=True) as c,
+                k.loop(0, w.phases_h, plain=True) as phase_h,
+                k.loop(0, w.lines, plain=True) as line,
+            ):
+                numbers = [c * self.group + e for e in range(self.group)]
+                row = first_row + phase_h + line * w.step_h
+                inside = k.both(row >= 0, row < w.source_h)
+                there = [] if channels is None else [number < channels for number in numbers]
+                if channels is not None:
+                    inside = k.both(inside, there[0])
+                    numbers = [k.minimum(number, channels - 1) for number in numbers]
+                rows = [seen.at((number * w.source_h + row) * w.source_w) for number in numbers]
+                place = c * w.plane + ((phase_h * w.phases_w + phase_w) * w.lines + line) * w.pitch
+                bounds = (k.select(inside, bound, w.pitch) for bound in (begin, end))
+                _Line(self, rows, there).write(place, *bounds)
 
-    def _line(self, source: Array, into: Array, first: Value, inside: str) -> None:
-        """A line: zeros where it lies outside, else every `step_w`-th element of a row of the source."""
-        k, w = self.k, self.w
-        past = (k.maximum(w.source_w - first, 0) + (w.step_w - 1)) // w.step_w
-        begin = k.minimum((k.maximum(0 - first, 0) + (w.step_w - 1)) // w.step_w, w.pitch)
-        begin = k.select(inside, begin, w.pitch)
-        end = k.maximum(k.minimum(past, w.pitch), begin)
-        zero = k.const(into.ty, 0)
-        with k.loop(0, begin, plain=True) as q:
+
+class _Line:
+    """A line of a band, of as many rows of the source as are woven; those that are not `there` count as zeros."""
+
+    def __init__(self, band: Band, seen: list[Array], there: list[str]) -> None:
+        self.k, self.w, self.memory, self.seen, self.there = band.k, band.w, band.memory, seen, there
+        self.lanes = max(self.k.target.vector_bits, 128) // (self.memory.ty.bits * len(seen))
+
+    def write(self, place: Value, begin: Value, end: Value) -> None:
+        """Zeros, from `begin` to `end` every `step_w`-th element of what is seen, and zeros again."""
+        k, w, group = self.k, self.w, len(self.seen)
+        zero, into = k.const(compute_type(self.memory.ty), 0), self.memory.at(place * group)
+        with k.loop(0, begin * group, plain=True) as q:
             into[q] = zero
-        seen, target, count = source.at(first + begin * w.step_w), into.at(begin), end - begin
+        self.target, count, lanes = into.at(begin * group), end - begin, self.lanes
         with k.when(w.step_w.compare("eq", 1)):
-            for p, lanes in k.strips(source.ty, count):
-                target.put(p, seen.vector(p, lanes))
+            wide = count - count % (4 * lanes)
+            with k.loop(0, wide, 4 * lanes, plain=True) as q:
+                self._copy(q, 4 * lanes, 1)
+            self._ended(wide, count, 1)
         with k.when(w.step_w.compare("eq", 2)):
-            self._every_second(seen, target, count)
+            self._ended(k.const(Type.I64, 0), count, 2)
         with k.when(w.step_w > 2), k.loop(0, count, plain=True) as q:
-            target[q] = seen[q * w.step_w]
-        with k.loop(end, w.pitch, plain=True) as q:
+            self._put(q, [seen[q * w.step_w] for seen in self.seen])
+        with k.loop(end * group, w.pitch * group, plain=True) as q:
             into[q] = zero
 
-    def _every_second(self, seen: Array, target: Array, count: Value) -> None:
+    def _ended(self, start: Value, count: Value, step: int) -> None:
+        """The elements from `start` on, by vectors of which the last moves back; single ones where there are few."""
+        k, lanes = self.k, self.lanes
+        with k.when(count >= lanes), k.loop(start, count, lanes, plain=True) as q:
+            self._copy(k.minimum(q, count - lanes), lanes, step)
+        with k.when(count < lanes), k.loop(0, count, plain=True) as q:
+            self._put(q, [seen[q * step] for seen in self.seen])
+
+    def _copy(self, q: Value, lanes: int, step: int) -> None:
+        self._put(q, [self._vector(seen, q, lanes, step) for seen in self.seen])
+
+    def _vector(self, seen: Array, q: Value, lanes: int, step: int) -> Value:
+        """Elements side by side, or every second: of two vectors, of which the second begins one early."""
+        if step == 1:
+            return seen.vector(q, lanes)
+        order = [*range(0, lanes, 2), *(c + lanes + 1 for c in range(0, lanes, 2))]
+        return self.k.shuffle(seen.vector(q * 2, lanes), seen.vector(q * 2 + (lanes - 1), lanes), order)
+
+    def _put(self, q: Value, values: list[Value]) -> None:
         k = self.k
-        lanes = max(k.target.vector_bits, 128) // target.ty.bits
-        order = [*range(0, lanes, 2), *(c + lanes + 1 for c in range(0, lanes, 2))]  # the second begins one early
-        whole = count - count % lanes
-        with k.loop(0, whole, lanes, plain=True) as q:
-            target.put(q, k.shuffle(seen.vector(q * 2, lanes), seen.vector(q * 2 + (lanes - 1), lanes), order))
-        with k.loop(whole, count, plain=True) as q:
-            target[q] = seen[q * 2]
+        for number, there in enumerate(self.there[1:], 1):  # the first is, or the line lies outside
+            values[number] = k.select(there, values[number], k.const(values[number].ty, 0, values[number].lanes))
+        if values[0].lanes == 1:
+            for number, value in enumerate(values):
+                self.target[q * len(values) + number] = value
+        else:
+            self.target.put(q * len(values), woven(k, values))

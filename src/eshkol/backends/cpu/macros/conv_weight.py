@@ -25,10 +25,9 @@ from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, compute_type, m
 from eshkol.backends.cpu.macros.micro import up
 from eshkol.llvm.targets import Target
 
-LINE = 512  # elements of a line of places at most
-GOOD_LINE = 256  # beyond which a band gets no more rows
-TILE_COLUMNS = 96
-ROWS_BYTES = 128 << 10  # of lines of the gradient
+LINE_BYTES = 4 << 10  # of a line of places at most: sums are added up at its end, and several stay in the first cache
+TILE_ROWS, TILE_COLUMNS = 64, 192
+SINGLE_COLUMNS = 9  # of a row that is alone: as many sums as hide the latency of an FMA, and the taps of many a kernel
 BAND_BYTES = 96 << 10
 ENOUGH_TASKS = 16
 PIECE = 2048  # elements that a task of adding up is worth
@@ -47,28 +46,28 @@ class WeightPlan:
         """The plan; None where a kernel reaches too far for a band."""
         sweep = Sweep.of(i, backward=False)
         assert sweep is not None
-        height, width = sweep.down.result, sweep.across.result
+        height, width, line = sweep.down.result, sweep.across.result, _line(compute_type(i.ty))
         held = _band_channels(sweep) * compute_type(i.ty).size_bytes
-        columns = min(width, GOOD_LINE)
+        columns = min(width, line)
 
         def fits(rows: int, columns: int) -> bool:
             shape = Shape.of(sweep, rows, columns)
-            return rows * shape.pitch <= LINE and shape.plane * held <= BAND_BYTES - _slack(shape, compute_type(i.ty))
+            return rows * shape.pitch <= line and shape.plane * held <= BAND_BYTES - _slack(shape, compute_type(i.ty))
 
         while columns > 8 and not fits(1, columns):
             columns = -(-columns // 2)
         if not fits(1, columns):
             return None
-        rows = max(1, min(height, GOOD_LINE // columns))
+        rows = max(1, min(height, line // columns))
         while rows > 1 and not fits(rows, columns):
             rows -= 1
+        rows = -(-height // -(-height // rows))
         return WeightPlan(sweep, target, Shape.of(sweep, rows, columns))
 
     def macro(self) -> Macro:
         sweep, shape, compute = self.sweep, self.shape, compute_type(self.sweep.ty)
-        tile_rows, columns = ROWS_BYTES // (LINE * compute.size_bytes), sweep.channels * sweep.taps
-        chunk = _chunk(sweep)
-        chunks, row_tiles = -(-columns // chunk), -(-sweep.rows // tile_rows)
+        columns, chunk = sweep.channels * sweep.taps, _chunk(sweep)
+        chunks, row_tiles = -(-columns // chunk), -(-sweep.rows // TILE_ROWS)
         bands = -(-sweep.down.result // shape.rows), -(-sweep.across.result // shape.columns)
         units, tiles = sweep.batch * bands[0] * bands[1], sweep.groups * row_tiles * chunks
         per_share = -(-units // min(max(units, 1), -(-ENOUGH_TASKS // tiles)))
@@ -76,7 +75,7 @@ class WeightPlan:
         size = sweep.groups * sweep.rows * columns
         words = sweep.words() | shape.words() | {
             "bands_h": bands[0], "bands_w": bands[1], "units": units, "per_share": per_share, "shares": shares,
-            "columns": columns, "chunk": chunk, "chunks": chunks, "tile_rows": tile_rows, "row_tiles": row_tiles,
+            "columns": columns, "chunk": chunk, "chunks": chunks, "row_tiles": row_tiles,
             "size": size,
         }  # fmt: skip
         name = f"conv2d_weight_{sweep.ty}".lower()
@@ -89,13 +88,16 @@ class WeightPlan:
         return macro_of(kernels, phases, (*words.values(), *sweep.parts()), scratch)
 
 
+def _line(compute: Type) -> int:
+    """Elements of a line at most."""
+    return LINE_BYTES // compute.size_bytes
+
+
 def _chunk(sweep: Sweep) -> int:
     """Columns of a tile: of whole channels, if one fits."""
-    return (
-        max(1, min(TILE_COLUMNS // sweep.taps, sweep.channels)) * sweep.taps
-        if sweep.taps <= TILE_COLUMNS
-        else TILE_COLUMNS
-    )
+    if sweep.taps > TILE_COLUMNS:
+        return TILE_COLUMNS
+    return max(1, min(TILE_COLUMNS // sweep.taps, sweep.channels)) * sweep.taps
 
 
 def _band_channels(sweep: Sweep) -> int:
@@ -125,11 +127,11 @@ class _Dots:
         self.lanes = max(plan.target.vector_bits, 128) // compute.bits
         many = plan.target.is_arm or plan.target.vector_bits > 256
         self.tile = (4, 4) if many else (3, 3)
-        tile_rows = ROWS_BYTES // (LINE * compute.size_bytes)
+        self.line = _line(compute)
         self.memory = k.local(compute, BAND_BYTES // compute.size_bytes)
-        self.lines = k.local(compute, (tile_rows * LINE) + self.lanes)
-        self.held = up(TILE_COLUMNS, self.tile[1]) + self.tile[1]
-        self.totals = k.local(compute, tile_rows * self.held)
+        self.lines = k.local(compute, (TILE_ROWS * self.line) + self.lanes)
+        self.held = up(TILE_COLUMNS + SINGLE_COLUMNS, 4)
+        self.totals = k.local(compute, TILE_ROWS * self.held)
         self.offsets = k.local(Type.I64, self.held)
         with k.tasks() as task:
             chunk, rest = task % w.chunks, task // w.chunks
@@ -137,9 +139,9 @@ class _Dots:
             group, share = rest % w.groups, rest // w.groups
             self.down, self.across = w.parts_of(k.const(Type.I64, 0))
             self.band = Band(k, w, self.memory, self.down, self.across)
-            self.first_column, self.first_row = chunk * w.chunk, row_tile * w.tile_rows
+            self.first_column, self.first_row = chunk * w.chunk, row_tile * TILE_ROWS
             self.columns = k.minimum(w.columns - self.first_column, w.chunk)
-            self.rows = k.minimum(w.rows - self.first_row, w.tile_rows)
+            self.rows = k.minimum(w.rows - self.first_row, TILE_ROWS)
             self._prepare()
             last = k.minimum((share + 1) * w.per_share, w.units)
             with k.loop(share * w.per_share, last, plain=True) as unit:
@@ -181,7 +183,7 @@ class _Dots:
         k, w = self.k, self.w
         zero = k.const(self.compute, 0)
         with k.loop(0, self.rows, plain=True) as r:
-            into = self.lines.at(r * LINE)
+            into = self.lines.at(r * self.line)
             with k.loop(0, height, plain=True) as y:
                 line, target = source.at((r * w.result_h + y) * w.result_w), into.at(y * w.pitch)
                 for p, lanes in k.strips(source.ty, width):
@@ -195,14 +197,14 @@ class _Dots:
         k, (high, wide) = self.k, self.tile
         whole = self.rows - self.rows % high
         with k.loop(0, whole, high, plain=True) as r, k.loop(0, self.columns, wide, plain=True) as j:
-            self._tile(r, j, high, length)
-        with k.loop(whole, self.rows, plain=True) as r, k.loop(0, self.columns, wide, plain=True) as j:
-            self._tile(r, j, 1, length)
+            self._tile(r, j, high, wide, length)
+        with k.loop(whole, self.rows, plain=True) as r, k.loop(0, self.columns, SINGLE_COLUMNS, plain=True) as j:
+            self._tile(r, j, 1, SINGLE_COLUMNS, length)
 
-    def _tile(self, row: Value, column: Value, high: int, length: Value) -> None:
+    def _tile(self, row: Value, column: Value, high: int, wide: int, length: Value) -> None:
         """Some rows by some columns: vectors of sums, added up at the end of the line."""
-        k, wide, lanes = self.k, self.tile[1], self.lanes
-        lefts = [self.lines.at((row + r) * LINE) for r in range(high)]
+        k, lanes = self.k, self.lanes
+        lefts = [self.lines.at((row + r) * self.line) for r in range(high)]
         rights = [self.memory.at(self.offsets[column + c]) for c in range(wide)]
         zero = k.const(self.compute, 0, lanes)
         sums = [[k.variable(zero) for _ in rights] for _ in lefts]
@@ -212,10 +214,11 @@ class _Dots:
                 value = left.vector(p, lanes)
                 for factor, total in zip(factors, line, strict=True):
                     total.value = k.muladd(value, factor, total.value)
-        for r, line in enumerate(sums):
-            found = k.joined([k.reduce_add(total.value) for total in line])
+        found = _sums(k, [total.value for line in sums for total in line])
+        for r in range(high):
             at = (row + r) * self.held + column
-            self.totals.put(at, self.totals.vector(at, wide) + found)
+            mine = k.shuffle(found, found, range(r * wide, (r + 1) * wide))
+            self.totals.put(at, self.totals.vector(at, wide) + mine)
 
     def _store(self, group: Value, share: Value) -> None:
         k, w = self.k, self.w
@@ -228,6 +231,35 @@ class _Dots:
                 k.parallel(0, self.columns) as j,
             ):
                 there[begin + r * w.columns + j] = self.totals[r * self.held + j]
+
+
+def _sums(k: Kernel, vectors: list[Value]) -> Value:
+    """The sum of each vector's lanes, as the lanes of one: neighbours are added, of two vectors at a time.
+
+    That takes a third of the instructions of adding up one vector after another.
+    """
+    lanes = vectors[0].lanes
+    count = len(vectors)
+    vectors = vectors + vectors[-1:] * ((1 << (count - 1).bit_length()) - count)
+    even, odd = range(0, 2 * lanes, 2), range(1, 2 * lanes, 2)
+    width = lanes  # of lanes that one vector's sum is spread over
+    while width > 1 and len(vectors) > 1:
+        pairs = zip(vectors[::2], vectors[1::2], strict=True)
+        vectors = [k.shuffle(a, b, even) + k.shuffle(a, b, odd) for a, b in pairs]
+        width //= 2
+    while width > 1:
+        (one,), half = vectors, range(0, vectors[0].lanes, 2)
+        vectors = [k.shuffle(one, one, half) + k.shuffle(one, one, [n + 1 for n in half])]
+        width //= 2
+    found = vectors[0]
+    for other in vectors[1:]:
+        found = k.shuffle(found, _widened(k, other, found.lanes), range(found.lanes + other.lanes))
+    return found
+
+
+def _widened(k: Kernel, value: Value, lanes: int) -> Value:
+    """A vector with as many lanes as another that is longer; what the others hold is never looked at."""
+    return k.shuffle(value, value, [n % value.lanes for n in range(lanes)])
 
 
 def _added(plan: WeightPlan, name: str, words: list[str]) -> Kernel:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import ctypes
 import platform
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.macros.gemm_units import Micro, Style
-from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
+from eshkol.backends.cpu.macros.kit import Array, Kernel, Operand, Value
 from eshkol.llvm.targets import Target
 
 PANEL_BYTES = 128 << 10  # of B: tiles are multiplied so fast that the second cache does as well as the first
@@ -35,14 +37,19 @@ def permitted() -> bool:
     return bool(ctypes.CDLL(None).syscall(ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA) == 0)
 
 
+def available(element: Type, target: Target) -> bool:
+    """Whether machine and system multiply tiles of a type."""
+    return target.has("amx-tile") and target.has(FEATURES[element]) and permitted()
+
+
 def amx_style(element: Type, target: Target) -> Style | None:
     """Products of tiles of BF16 or I8; None where the machine or the system does not have them."""
-    if not (target.has("amx-tile") and target.has(FEATURES[element]) and permitted()):
+    if not available(element, target):
         return None
-    sums = Type.F32 if element is Type.BF16 else Type.I32
+    total = Type.F32 if element is Type.BF16 else Type.I32
     group = 4 // element.size_bytes
     return Style(
-        f"amx_{element}".lower(), element, group, Type.I32, sums, _no_step, 2 * EDGE, 2, EDGE, multiple=EDGE,
+        f"amx_{element}".lower(), element, group, Type.I32, total, _no_step, 2 * EDGE, 2, EDGE, multiple=EDGE,
         panel_bytes=PANEL_BYTES, packs_own=True, inner=inner, setup=configure, teardown=release,
     )  # fmt: skip
 
@@ -69,24 +76,38 @@ def release(k: Kernel) -> None:
 
 
 def inner(k: Kernel, style: Style, micro: Micro) -> None:
-    """The sums of a micro-tile, from tile registers 0 to 3 to memory; A is in 4 and 5, B in 6 and 7."""
-    quarters = [(2 * i + j, micro.sums.at(i * EDGE * style.columns + j * EDGE)) for i in (0, 1) for j in (0, 1)]
-    width = str(4 * style.columns)
+    """The sums of a micro-tile."""
+    row_bytes, unit_row_bytes = (str(stride * 4) for stride in (micro.a_row, micro.b_row))
+    with sums(k, micro.sums, style.columns, micro.later), k.loop(0, micro.length, EDGE, plain=True) as at:
+        a, b = micro.a.at(at), micro.b.at(micro.b_row * at)
+        multiply(k, style.element, (a, micro.a_row * EDGE, row_bytes), (b, EDGE, unit_row_bytes))
+
+
+@contextmanager
+def sums(k: Kernel, memory: Array, width: int, later: str) -> Iterator[None]:
+    """Sums in tile registers 0 to 3, from zero or from what is there, and to memory at the end."""
+    quarters = [(2 * i + j, memory.at(i * EDGE * width + j * EDGE)) for i in (0, 1) for j in (0, 1)]
     for register, _ in quarters:
         _tile(k, "tilezero", register)
-    with k.when(micro.later):
+    with k.when(later):
         for register, place in quarters:
-            _tile(k, "tileloadd64", register, place, width)
-    row_bytes, unit_row_bytes = (str(stride * 4) for stride in (micro.a_row, micro.b_row))
-    with k.loop(0, micro.length, EDGE, plain=True) as at:
-        for half in (0, 1):
-            _tile(k, "tileloadd64", 4 + half, micro.a.at(micro.a_row * (half * EDGE) + at), row_bytes)
-            _tile(k, "tileloadd64", 6 + half, micro.b.at(micro.b_row * at + half * EDGE), unit_row_bytes)
-        for register, _ in quarters:
-            factors = [("i8", str(n)) for n in (register, 4 + register // 2, 6 + register % 2)]
-            k.call("void", INSTRUCTIONS[style.element], *factors)
+            _tile(k, "tileloadd64", register, place, str(4 * width))
+    yield
     for register, place in quarters:
-        _tile(k, "tilestored64", register, place, width)
+        _tile(k, "tilestored64", register, place, str(4 * width))
+
+
+Halves = tuple[Array, Operand, str]  # the first of two tiles, elements from it to the second, bytes between rows
+
+
+def multiply(k: Kernel, element: Type, a: Halves, b: Halves) -> None:
+    """Two tiles of A, in registers 4 and 5, times two of B, in 6 and 7."""
+    for half in (0, 1):
+        for first, (tile, apart, row_bytes) in ((4, a), (6, b)):
+            _tile(k, "tileloadd64", first + half, tile.at(apart) if half else tile, row_bytes)
+    for register in range(4):
+        factors = [("i8", str(n)) for n in (register, 4 + register // 2, 6 + register % 2)]
+        k.call("void", INSTRUCTIONS[element], *factors)
 
 
 def _tile(k: Kernel, name: str, register: int, memory: Array | None = None, stride: str = "") -> None:

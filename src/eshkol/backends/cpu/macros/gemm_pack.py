@@ -143,7 +143,7 @@ class _Panels:
             into, corner, _, whole = parts(panel)
             with k.loop(top, k.minimum(top + strip, whole), group, plain=True) as row:
                 lines = [_converted(style, corner.vector((row + e) * w.b_line, columns)) for e in range(group)]
-                into.put(row * columns, _woven(k, lines))
+                into.put(row * columns, woven(k, lines))
         with k.loop(self.first, self.last, plain=True) as panel:  # what is not whole: all zero, and then what there is
             into, corner, width, whole = parts(panel)
             with k.loop(whole * columns, w.block * (group * columns)) as e:
@@ -197,7 +197,7 @@ def pack_b(p: Product) -> Kernel:
     return _Panels(p).k
 
 
-def _woven(k: Kernel, lines: list[Value]) -> Value:
+def woven(k: Kernel, lines: list[Value]) -> Value:
     """The vectors' elements in turn: first of each, second of each, …; as many vectors as a power of two."""
     while len(lines) > 1:
         half = len(lines) // 2

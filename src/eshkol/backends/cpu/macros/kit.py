@@ -204,6 +204,14 @@ class Array:
         k, text, place = self.k, self.k.narrow(value.text, self.ty, value.lanes), self._place(index)
         k.store(k.llvm(self.ty, value.lanes), text, place, f", align {self.ty.alignment}{k.access}")
 
+    def put_some(self, index: Operand, value: Value, mask: str) -> None:
+        """Store those lanes of a vector of which a vector of i1 says so; other places need not exist."""
+        k, kind, lanes = self.k, llvm_type(self.ty), value.lanes
+        name = f"llvm.masked.store.v{lanes}{kind[0] if kind[0] == 'i' else 'f'}{self.ty.bits}.p0"
+        text, place = k.narrow(value.text, self.ty, lanes), self._place(index)
+        where = ("ptr", place), ("i32", str(self.ty.alignment)), (vector("i1", lanes), mask)
+        k.call("void", name, (vector(kind, lanes), text), *where)
+
     def __getitem__(self, index: Operand) -> Value:
         return self.vector(index, 1)
 
