@@ -22,6 +22,7 @@ from eshkol.ops.elementwise import exp
 from eshkol.ops.movement import permute
 from eshkol.ops.products import prod
 from eshkol.ops.reductions import max_, min_, sum_
+from eshkol.schedule.kernels.blocks import MOST_HELD
 from eshkol.schedule.plan.steps import Launch, Plan, planned
 from eshkol.schedule.run import stepwise
 
@@ -58,6 +59,18 @@ def normalized(x: Any) -> Any:
 def test_rows(length: int, machine: str) -> None:
     plan = agrees([normalized(leaf(7, length))], machine=machine)
     assert (sum(barriers(plan)) > 0) == (length > SMALL.short_row)  # short rows are left to a lane each
+
+
+@pytest.mark.parametrize(
+    ("length", "reads"), [(16, 1), (48, 3), (16 * MOST_HELD, MOST_HELD), (50, 2), (16 * MOST_HELD + 16, 10)]
+)
+def test_what_lanes_read_of_a_row_stays_in_registers(length: int, reads: int) -> None:
+    """Where each has equally many, and not too many: in straight code; else in loops, each of which reads again."""
+    plan = agrees([normalized(leaf(7, length))], replace(SMALL, long=1 << 20))
+    (step,) = plan.steps
+    assert isinstance(step, Launch)
+    text = str(step.kernel.program)
+    assert text.count("[x0") == reads
 
 
 @pytest.mark.parametrize(("subgroup", "meetings"), [(1, 5), (2, 3), (4, 1)])

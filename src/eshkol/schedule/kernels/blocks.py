@@ -10,7 +10,7 @@ on shapes and the description of the machine alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +23,10 @@ from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import Kernel
 from eshkol.schedule.kernels.rows import Phases, Writer, merge, neutral, operation, rows_kernel, working
 from eshkol.schedule.kernels.scalars import Scalar
-from eshkol.schedule.kernels.space import columns
+from eshkol.schedule.kernels.space import Point, columns
 
 FEWEST = 64  # terms of a part of a column
+MOST_HELD = 32  # elements of a row that a lane keeps in registers from one loop over it to the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +83,25 @@ def block_rows_kernel(group: Any) -> Kernel:
     if row_length <= group.target.short_row:
         return rows_kernel(group)
     width = width_for(row_length, group.target)
+    each, left = divmod(row_length, width)
+    if phases.loops > 1 and each <= MOST_HELD and not left:
+        with suppress(OutOfRegisters):
+            return _rows(group, phases, width, each)
+    return _rows(group, phases, width, 0)
+
+
+def _rows(group: Any, phases: Phases, width: int, held: int) -> Kernel:
+    """Rows whose elements so many lanes share; each keeps so many in registers, or reads them again in every loop."""
     w = Writer(group, phases, phases.lanes * width)
-    e, hosts = w.e, phases.hosts()
+    e, hosts = w.e, {} if held else phases.hosts()
     side = SharedRow(e.lane % width, width)
     w.begin(e.lane // width)
+    points = [_point(w, e.at_most(side.place + k * width, columns(group.runs) - 1)) for k in range(held)]
     for loop in range(phases.loops):
         for node in phases.row:
             if phases.level[node] == loop and node not in w.values.rows:
                 w.finished(node)
-        _loop(w, loop, side, hosts)
+        _loop(w, loop, side, hosts, points)
         w.note_kept(loop, hosts)
     w.compute_rows()
     with e.only_if(e.compare("EQ", side.place, 0)):
@@ -105,21 +116,30 @@ def _launch(w: Writer, width: int) -> LaunchConfig:
     return LaunchConfig.linear(w.lanes, width, w.e.shared_memory)
 
 
-def _loop(w: Writer, loop: int, side: SharedRow, hosts: dict[Node, tuple[Node, int]]) -> None:
-    """One loop over the elements of a row, by the lanes of a block side by side."""
+def _point(w: Writer, at: Scalar) -> Point:
+    """The point at a place of the row."""
+    return w.point(w.kept, _digits(w.e, at, [n for n, keep in w.phases.runs if not keep]))
+
+
+def _loop(w: Writer, loop: int, side: SharedRow, hosts: dict[Node, tuple[Node, int]], points: Sequence[Point]) -> None:
+    """One loop over the elements of a row, by the lanes of a block side by side.
+
+    Points are those of a lane's elements, if it keeps them: what is known of them in one loop is known in the next.
+    """
     e, phases = w.e, w.phases
-    inner = [n for n, keep in phases.runs if not keep]
     mine = [n for n in phases.reductions if phases.level[n] == loop + 1]
     totals = _begun(e, mine)
-    length = count(tuple(inner))
 
-    def take(at: Scalar) -> None:
-        point = w.point(w.kept, _digits(e, at, inner))
+    def take(point: Point) -> None:
         for node, term in w.terms(point, loop).items():
             e.accumulate(totals[node], operation(node), term)
         w.write_full(point, loop, hosts)
 
-    side.elements(e, length, w.group.target.several, take)
+    for point in points:
+        take(point)
+    if not points:
+        length = columns(phases.runs)
+        side.elements(e, length, w.group.target.several, lambda at: take(_point(w, at)))
     for node, total in _combined(e, totals, side, w.group.target.subgroup).items():
         w.values.rows[node] = e.convert(total, node.dtype)
     if any(first == loop for _, first in hosts.values()):
@@ -245,8 +265,7 @@ def _length_of(e: Emitter, part: Scalar, size: int, length: int) -> int | Scalar
 
 def _take(w: Writer, totals: dict[Node, Scalar], at: Scalar) -> None:
     """Take the element at a place of the row into the totals, and write what is wanted of it."""
-    inner = [n for n, keep in w.phases.runs if not keep]
-    point = w.point(w.kept, _digits(w.e, at, inner))
+    point = _point(w, at)
     for node, term in w.terms(point, 0).items():
         w.e.accumulate(totals[node], operation(node), term)
     w.write_full(point, 0, {})
