@@ -102,6 +102,26 @@ def test_columns(shape: tuple[int, ...]) -> None:
     agrees([sum_(x, axes), min_(x, axes), prod(x * 0.9, axes[:1])], rtol=1e-4)
 
 
+@pytest.mark.parametrize("shape", [(10, 6), (50,), (7, 3, 4)])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64"])
+@pytest.mark.parametrize("add", [True, False])
+def test_many_updates_are_sorted_by_their_places(shape: tuple[int, ...], dtype: str, add: bool) -> None:
+    """In the order in which they are given, negative places among them; rows that have none stay as they are."""
+    rng = np.random.default_rng(sum(shape))
+    indices = rng.integers(-shape[0], shape[0] - 1, (20, 5))
+    updates, x = (rng.integers(-5, 6, s).astype(np.float32) for s in ((20, 5, *shape[1:]), shape))
+    wanted = x.copy()
+    if add:
+        np.add.at(wanted, indices, updates)
+    else:
+        wanted[indices] = updates
+    with ek.device("blocks"):
+        places, given, new = ek.tensor(indices), ek.tensor(x, dtype=dtype), ek.tensor(updates, dtype=dtype)
+        change = ek.jit(lambda x, u: x.at[places].add(u) if add else x.at[places].set(u))
+        np.testing.assert_array_equal(change(given, new).astype("float32").numpy(), wanted)
+        assert "settled" in [step.name for step in ek.memory_report(change, given, new).steps]
+
+
 def test_the_axis_between_is_reduced_and_nothing_is_read_beyond_the_end() -> None:
     x = leaf(3, 50, 4)
     agrees([sum_(x, 1), max_(x * 2.0, 1, keepdims=True) + x])

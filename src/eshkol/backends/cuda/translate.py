@@ -129,7 +129,15 @@ def translate(program: Program, for_target: Target, relied_on: Promises | None =
     shared = f"@shared = external addrspace({SHARED_SPACE}) global [0 x i8], align {SHARED_ALIGNMENT}"
     intrinsics = [f"declare i32 @llvm.nvvm.read.ptx.sreg.{name}.x()" for name in _SPECIAL.values()]
     declarations = dict.fromkeys([*lane.e.declared.values(), *counts, *intrinsics])
-    parts = [shared, *helpers(body), *remainders, body, _kernel(layout, program.metadata.get(LANES)), *declarations, METADATA]
+    parts = [
+        shared,
+        *helpers(body),
+        *remainders,
+        body,
+        _kernel(layout, program.metadata.get(LANES)),
+        *declarations,
+        METADATA,
+    ]
     return CudaModule("\n\n".join(parts) + "\n", layout)
 
 

@@ -29,6 +29,7 @@ from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.divisions import DIVIDING, by_known, multiple
 from eshkol.schedule.kernels.kernel import composed
 from eshkol.schedule.kernels.placing import placed
+from eshkol.schedule.kernels.settled import settled
 from eshkol.schedule.kernels.takes import (
     checked_apart,
     checked_places,
@@ -45,7 +46,7 @@ def decompose(results: Sequence[Node], target: MachineDescription = CORES) -> li
     """The results, of nodes that are computed as their parts."""
     if not target.blocks:  # a take that a function gives is computed with nothing else, and need not be checked apart
         results = [taken_alone(node) or node if node.op is take and node.data is None else node for node in results]
-    rules = RULES if target.blocks else {**RULES, **ON_CORES}
+    rules = {**RULES, **(ON_BLOCKS if target.blocks else ON_CORES)}
 
     def parts(node: Node, new: New) -> Node | None:
         if node.data is not None:
@@ -92,12 +93,16 @@ def _take(node: Node) -> Any:
 
 
 def _scatter_into(node: Node) -> Any:
+    return _placed(node) or checked_apart(node)
+
+
+def _placed(node: Node) -> Any:
     x, places, updates = node.inputs
     if not one_in_each_row(x, places, node.attrs.along) or x.dtype.is_complex:
-        return checked_apart(node)
+        return None
     rows = (*x.shape[:-1], 1)
     if count(updates.shape) != count(rows) and count(updates.shape) != 1:
-        return checked_apart(node)
+        return None
     value = reshape(updates, rows) if count(updates.shape) == count(rows) else reshape(updates, (1,) * len(rows))
     if node.attrs.add and not _zero(x):
         value = x + value
@@ -117,4 +122,7 @@ RULES: dict[str, Callable[[Node], Any]] = {
     "scatter_into": _scatter_into, "take": _take, "argmax": _extreme_place(max_), "argmin": _extreme_place(min_),
     **dict.fromkeys(DIVIDING, by_known), "mul": multiple, "where": placed,
 }  # fmt: skip
+ON_BLOCKS: dict[str, Callable[[Node], Any]] = {
+    "scatter_into": lambda node: _placed(node) or settled(node) or checked_apart(node)
+}
 ON_CORES: dict[str, Callable[[Node], Any]] = {"scatter_into": lambda node: in_parts(node) or _scatter_into(node)}
