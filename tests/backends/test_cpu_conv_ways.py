@@ -6,6 +6,7 @@ is seen in its assembly."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 import test_cpu_conv
 from hypothesis import given
-from test_cpu_conv import check, geometries, instruction
+from test_cpu_conv import check, geometries, inputs, instruction
 from test_cpu_gemm import AVX512, COOPER_LAKE, SAPPHIRE
 
 from effort import examples
@@ -132,6 +133,17 @@ def test_bands_are_cut_along_rows_and_columns(kind: str, name: str) -> None:
             i = made(kind, ty, **sizes, **how)
             assert in_lines(i)
             check(i)
+
+
+@each_way
+def test_an_infinity_beside_channels_that_are_not_there(kind: str, name: str) -> None:
+    """The last of an odd number of channels has no partner, not even itself."""
+    with multiplied(name) as ty:
+        i = made(kind, ty, batch=1, in_channels=5, out_channels=5, height=5, width=6, kernel_h=3, kernel_w=3)
+        arrays = inputs(i)
+        source = next(iter(arrays))  # the image, or the gradient of the result
+        arrays[source][0, -1, 1, 1] = math.inf
+        check(i, arrays)
 
 
 def test_the_gradient_in_the_kernel_with_longer_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
