@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
+from eshkol.codegen.alike import AlikeModule
 from eshkol.codegen.compiled import CompiledUnit
 from eshkol.codegen.emit import emit_unit
 from eshkol.codegen.functions import Analysis
@@ -38,7 +39,7 @@ from eshkol.support.store import ProgramCache
 
 ONCE, QUICK, FULL = 0, 1, 2  # efforts: for code that runs at most once; for prompts; for programs and libraries
 _PIPELINES = {ONCE: SINGLE_UNIT, QUICK: PROMPT_UNIT, FULL: UNIT}
-REMEMBERED = 256  # objects of prompts that are kept in memory
+REMEMBERED = 1024  # objects of prompts that are kept in memory, of a few kilobytes
 
 
 @cache
@@ -47,11 +48,14 @@ def table() -> PrimitiveTable:
     return PrimitiveTable(rows(), layout())
 
 
-def llvm_text(unit: Unit, forms: list[Node], tail: bool = False) -> tuple[str, UnitModule, Analysis]:
-    """The LLVM module of a unit, whose forms were simplified."""
-    module, analysis = UnitModule(table()), Analysis.of(forms)
+def llvm_text(
+    unit: Unit, forms: list[Node], tail: bool = False, *, quick: bool = False, alike: bool = False
+) -> tuple[str, UnitModule, Analysis]:
+    """The LLVM module of a unit, whose forms were simplified; with `alike`, one that others of its kind have, too."""
+    module = AlikeModule(table()) if alike else UnitModule(table(), is_quick=quick)
+    analysis = Analysis.of(forms)
     emit_unit(Shared(module, analysis, unit.cells, source_text), forms, unit.name, tail)
-    return module.text(unit.name.replace("\n", " ")), module, analysis
+    return module.text("" if alike else unit.name.replace("\n", " ")), module, analysis
 
 
 @without_collector()
@@ -63,15 +67,17 @@ def compile_unit(unit: Unit, effort: int, tail: bool, cache: ProgramCache) -> Co
 def compile_simplified(unit: Unit, scopes: str, effort: int, tail: bool, cache: ProgramCache) -> CompiledUnit:
     """The same for a unit whose forms were simplified."""
     forms = unit.forms
-    if effort == QUICK and (is_plain() or not any(isinstance(node, Lambda) for node in nodes(forms))):
+    alike = effort == QUICK and not any(isinstance(node, Lambda) for node in nodes(forms))
+    if alike or (effort == QUICK and is_plain()):
         effort = ONCE  # nothing in it can be called again: loops are procedures, too
-    text, module, analysis = llvm_text(unit, forms, tail)
+    text, module, analysis = llvm_text(unit, forms, tail, quick=effort == ONCE, alike=alike)
     check()
     code = _object(text, effort, cache)  # LLVM does not look whether someone interrupts
     check()
     kept = encode(forms, analysis, module.constants)
     cells, (constants, foreign) = cell_names(module), constant_texts(module.constants)
-    return CompiledUnit(unit.name, code, functions_of(module), cells, constants, foreign, scopes, kept)
+    made = CompiledUnit(unit.name, code, functions_of(module), cells, constants, foreign, scopes, kept)
+    return made._replace(places=module.places) if isinstance(module, AlikeModule) else made
 
 
 def begin_unit(unit: Unit, cache: ProgramCache) -> Callable[[], CompiledUnit]:
