@@ -53,10 +53,10 @@ class _Loaded:
 
     def site(self, address: int) -> Site | None:
         """The call that returns to this address, if it is in this unit."""
-        from eshkol.codegen.lines import LineTable, Site
+        from eshkol.codegen.lines import Site, table_of
 
         if self._table is None:
-            self._table = LineTable(self.code)
+            self._table = table_of(self.code)
         found = self._table.find(address - self.main + self._table.symbols[self._anchor])
         if found is None or not found.line or self.compiled.places is None:
             return found
