@@ -106,6 +106,7 @@ def _set_aside(path: Path) -> None:
 AS_WRITTEN = frozenset({
     "bindings", "habits", "lang", "nn", "ops", "peers", "schedule", "tensors", "tests", "train",
     "test_cpu_linear", "test_cpu_order",  # of the runtime's C; kernels only bring values there
+    "test_code_sizes", "test_every_primitive",  # of derivatives, which have passes of their own
 })  # fmt: skip
 OPTIMIZED = frozenset({"random_programs"})
 _opened: dict[str, Backend] = {}  # the backends of tests that are optimized: they share no code with the others
