@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from compiled import in_session
 
 from eshkol.codegen import compiling
 from eshkol.codegen.compiled import CompiledUnit
 from eshkol.lang.source import Source
+from eshkol.llvm.passes import SINGLE_UNIT
 from eshkol.runtime.scheme import SchemeRaised
 from eshkol.session import Session
 from eshkol.session.report import scheme_error
+from eshkol.support.store import ProgramCache
 
 
 def shown(session: Session, text: str) -> str:
@@ -43,18 +47,32 @@ def test_forms_that_are_alike_have_one_object_and_their_own_values(group: dict[s
     in_session(work)
 
 
-def test_what_cannot_be_told_apart_is_not_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_told_apart_is_not_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     original = compiling.compile_object
-    compiling._again.cache_clear()
     monkeypatch.setattr(compiling, "compile_object", lambda *given: made.append(given) or original(*given))
 
-    def work(session: Session) -> None:
-        for number in range(20):
-            assert shown(session, f"{' ' * number}(vector 'a {number})") == f"#(a {number})"
+    def work(_: Session) -> None:
+        for start in (0, 20):  # the second time as in another process, which finds it on disk
+            monkeypatch.setattr(compiling, "_common", {})
+            with Session(cache=ProgramCache(tmp_path, durable=False)) as session:
+                for number in range(start, start + 20):
+                    assert shown(session, f"{' ' * number}(vector 'a {number})") == f"#(a {number})"
 
     in_session(work)
-    assert len(made) == 1
+    assert len([text for text, _, pipeline in made if pipeline is SINGLE_UNIT]) == 1
+
+
+def test_only_so_many_objects_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "_common", {})
+    monkeypatch.setattr(compiling, "REMEMBERED", 2)
+
+    def work(session: Session) -> None:
+        for form in ("(vector 1)", "(vector 1 2)", "(vector 1 2 3)", "(vector 4)"):
+            shown(session, form)
+        assert len(compiling._common) == 2
+
+    in_session(work)
 
 
 def complaint(session: Session, text: str, name: str = "<repl>") -> str:

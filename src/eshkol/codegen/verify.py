@@ -95,7 +95,7 @@ def _children(node: Node) -> list[Node]:
 
 
 @cache
-def _names(kind: type[Node]) -> tuple[str, ...]:
+def _names(kind: Any) -> tuple[str, ...]:
     """What the parts of a node are called."""
     return tuple(field.name for field in fields(kind))
 
