@@ -85,7 +85,8 @@ def _checked(item: Any, scope: set[Variable]) -> tuple[list[Any], list[Any], lis
 
 def _children(node: Node) -> list[Node]:
     found: list[Node] = []
-    for name in _names(type(node)):
+    kind: Any = type(node)
+    for name in _names(kind):
         value = getattr(node, name)
         if isinstance(value, Node):
             found.append(value)
