@@ -33,6 +33,8 @@ FILLER = "\n".join(
     for i in range(1 + LARGE // 20)
 )  # that make a program large
 
+ROOM = f"(define room (list{' 1' * LARGE}))"  # that makes one large, too, and is compiled at once
+
 
 @pytest.fixture
 def while_running(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +183,9 @@ def test_programs_answer_alike_in_every_tier(name: str, monkeypatch: pytest.Monk
 
     def work(session: Session) -> None:
         other = f"\n; {os.environ['ESHKOL_TIER']}"  # so that nothing is found in the cache
-        told = outcome(session, HEAD + PROGRAMS[name] + "\n" + FILLER + other, "<program>")
+        begun = len(session.engine.tiers)
+        told = outcome(session, HEAD + PROGRAMS[name] + "\n" + ROOM + other, "<program>")
+        assert (len(session.engine.tiers) > begun) == (os.environ["ESHKOL_TIER"] != "full")
         # what LLVM puts into its callers is not seen in a trace
         lines = [line for line in (told.error or "").splitlines() if not line.startswith("  in ")]
         found.append((told.output, lines))

@@ -79,11 +79,12 @@ class FunctionWriter(FunctionText):
         """A call of a function with a result; its name without @."""
         self.module.called.add(function)
         plain = " noinline" if self.once and not self.module.is_quick else ""  # quick code is without their bodies
-        return self.op(f'call {convention}{result} @"{function}"({args}){plain}{self.debug(place)}')
+        symbol = self.module.symbol(function)
+        return self.op(f'call {convention}{result} @"{symbol}"({args}){plain}{self.debug(place)}')
 
     def run(self, function: str, args: str, place: Place | None) -> None:
         self.module.called.add(function)
-        self.do(f'call void @"{function}"({args}){self.debug(place)}')
+        self.do(f'call void @"{self.module.symbol(function)}"({args}){self.debug(place)}')
 
     def words(self, pair: str) -> Val:
         """The two words of an LLVM value of type %value."""

@@ -10,6 +10,16 @@ import json
 from typing import Any, NamedTuple
 
 
+def outside(number: int) -> str:
+    """The symbol of an outside function in a unit whose text is like others'."""
+    return f"outside.{number}"
+
+
+def name_of(cell: str) -> str:
+    """The symbol of the name of a cell there."""
+    return f"name.{cell}"
+
+
 class Part:
     """Some functions of a unit as native code (parts.py)."""
 
@@ -39,9 +49,10 @@ class CompiledUnit(NamedTuple):
     scopes: str  # which procedure stands where (scopes.py)
     forms: bytes  # what it was made from (keeping.py)
     parts: tuple[Part, ...] = ()
+    places: list[tuple[str, int, int]] | None = None  # of a unit whose text was like others' (alike.py)
 
     def payload(self) -> bytes:
-        kept = ("name", "functions", "cells", "constants", "scopes")
+        kept = ("name", "functions", "cells", "constants", "scopes", "places")
         head = {name: getattr(self, name) for name in kept} | {"forms": len(self.forms), "code": len(self.code)}
         head["parts"] = [part.head() for part in self.parts]
         text = json.dumps(head).encode()
@@ -65,7 +76,8 @@ class CompiledUnit(NamedTuple):
             for part in head["parts"]
         )
         cells, names = _pairs(head["cells"]), head["functions"]
-        return cls(head["name"], code, names, cells, head["constants"], [], head["scopes"], forms, parts)
+        places = None if head["places"] is None else [(file, line, column) for file, line, column in head["places"]]
+        return cls(head["name"], code, names, cells, head["constants"], [], head["scopes"], forms, parts, places)
 
 
 class UnitData(NamedTuple):

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
+from eshkol.codegen.alike import AlikeModule
 from eshkol.codegen.compiled import CompiledUnit
 from eshkol.codegen.emit import emit_unit
 from eshkol.codegen.functions import Analysis
@@ -20,13 +21,16 @@ from eshkol.codegen.scopes import scopes_of
 from eshkol.codegen.shared import Shared
 from eshkol.codegen.simplify import Simplifier
 from eshkol.codegen.sources import note_names, source_text
+from eshkol.codegen.units import source_key
 from eshkol.codegen.verify import verify_forms
 from eshkol.lang import datum
 from eshkol.lang.core import Lambda, Node, Unit
+from eshkol.lang.hashing import digest
 from eshkol.lang.libraries import nodes
 from eshkol.lang.pretty import pretty
 from eshkol.lang.unexpand import unit_data
 from eshkol.llvm import cores
+from eshkol.llvm.identity import machine_key
 from eshkol.llvm.objects import cached_object, compile_object
 from eshkol.llvm.passes import PROMPT_UNIT, SINGLE_UNIT, UNIT, is_plain
 from eshkol.llvm.targets import host
@@ -38,7 +42,7 @@ from eshkol.support.store import ProgramCache
 
 ONCE, QUICK, FULL = 0, 1, 2  # efforts: for code that runs at most once; for prompts; for programs and libraries
 _PIPELINES = {ONCE: SINGLE_UNIT, QUICK: PROMPT_UNIT, FULL: UNIT}
-REMEMBERED = 256  # objects of prompts that are kept in memory
+REMEMBERED = 1024  # objects of prompts that are kept in memory, of each kind, of a few kilobytes
 
 
 @cache
@@ -47,11 +51,14 @@ def table() -> PrimitiveTable:
     return PrimitiveTable(rows(), layout())
 
 
-def llvm_text(unit: Unit, forms: list[Node], tail: bool = False) -> tuple[str, UnitModule, Analysis]:
-    """The LLVM module of a unit, whose forms were simplified."""
-    module, analysis = UnitModule(table()), Analysis.of(forms)
+def llvm_text(
+    unit: Unit, forms: list[Node], tail: bool = False, *, quick: bool = False, alike: bool = False
+) -> tuple[str, UnitModule, Analysis]:
+    """The LLVM module of a unit, whose forms were simplified; with `alike`, one that others of its kind have, too."""
+    module = AlikeModule(table()) if alike else UnitModule(table(), is_quick=quick)
+    analysis = Analysis.of(forms)
     emit_unit(Shared(module, analysis, unit.cells, source_text), forms, unit.name, tail)
-    return module.text(unit.name.replace("\n", " ")), module, analysis
+    return module.text("" if alike else unit.name.replace("\n", " ")), module, analysis
 
 
 @without_collector()
@@ -63,15 +70,17 @@ def compile_unit(unit: Unit, effort: int, tail: bool, cache: ProgramCache) -> Co
 def compile_simplified(unit: Unit, scopes: str, effort: int, tail: bool, cache: ProgramCache) -> CompiledUnit:
     """The same for a unit whose forms were simplified."""
     forms = unit.forms
-    if effort == QUICK and (is_plain() or not any(isinstance(node, Lambda) for node in nodes(forms))):
+    alike = effort == QUICK and not any(isinstance(node, Lambda) for node in nodes(forms))
+    if alike or (effort == QUICK and is_plain()):
         effort = ONCE  # nothing in it can be called again: loops are procedures, too
-    text, module, analysis = llvm_text(unit, forms, tail)
+    text, module, analysis = llvm_text(unit, forms, tail, quick=effort == ONCE, alike=alike)
     check()
-    code = _object(text, effort, cache)  # LLVM does not look whether someone interrupts
+    code = _alike(text, cache) if alike else _object(text, effort, cache)  # LLVM does not look who interrupts
     check()
     kept = encode(forms, analysis, module.constants)
     cells, (constants, foreign) = cell_names(module), constant_texts(module.constants)
-    return CompiledUnit(unit.name, code, functions_of(module), cells, constants, foreign, scopes, kept)
+    made = CompiledUnit(unit.name, code, functions_of(module), cells, constants, foreign, scopes, kept)
+    return made._replace(places=module.places) if isinstance(module, AlikeModule) else made
 
 
 def begin_unit(unit: Unit, cache: ProgramCache) -> Callable[[], CompiledUnit]:
@@ -166,6 +175,24 @@ def _object(text: str, effort: int, cache: ProgramCache) -> bytes:
     if effort != FULL:
         return _again(text, effort)
     return cached_object(cache, {"what": "unit"}, text, host(), "unit", _PIPELINES[FULL])
+
+
+_common: dict[str, bytes] = {}  # objects of texts that many units have
+
+
+def _alike(text: str, cache: ProgramCache) -> bytes:
+    """The object of such a text; it is kept, so that other processes may do without LLVM."""
+    found = _common.get(text)
+    if found is None:
+        key = digest("alike", source_key(), machine_key(), text)
+        found = cache.get(key)
+        if found is None:
+            found = compile_object(text, host(), _PIPELINES[ONCE])
+            cache.put(key, found)
+        if len(_common) >= REMEMBERED:
+            del _common[next(iter(_common))]
+        _common[text] = found
+    return found
 
 
 @lru_cache(REMEMBERED)

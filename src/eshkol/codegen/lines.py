@@ -9,6 +9,9 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import lru_cache
+
+REMEMBERED = 64  # objects whose lines are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,12 @@ class LineTable:
             if int.from_bytes(data[at + 4 : at + 6], "little") == 4:
                 _Program(data, at, at + 4 + length, relocations, self._rows).run()
             at += 4 + length
+
+
+@lru_cache(REMEMBERED)
+def table_of(code: bytes) -> LineTable:
+    """The lines of an object, which may be that of several units (alike.py)."""
+    return LineTable(code)
 
 
 class _Program:

@@ -113,11 +113,23 @@ class UnitModule:
             self.globals.append(f'{found} = private unnamed_addr constant [{size} x i8] c"{quoted(text)}\\00"')
         return found
 
+    def symbol(self, function: str) -> str:
+        """The symbol of an outside or inline function that is called."""
+        return function
+
+    def keeps(self, constant: Any) -> bool:
+        """Whether a constant that could be written into the code is read from memory."""
+        return False
+
     def cell(self, cell: Cell) -> str:
         found = self.cells.get(cell)
         if found is None:
             found = self.cells[cell] = f"@cell.{len(self.cells)}"
         return found
+
+    def cell_name(self, cell: Cell) -> str:
+        """The symbol of a C string that is the name of a cell."""
+        return self.string(cell.name)
 
     def procedure(self, code: Lambda, source: str | None, number: int, plain: bool) -> str:
         """The symbol of a procedure's descriptor."""
@@ -185,10 +197,14 @@ class UnitModule:
             place = written_at(place)
             line, column = place.source.position(place.start)
             scope = self._scope(subprogram, self._file(place.source))
-        key = (line, min(column, 65535), scope)
+        return self.located(line, min(column, 65535), scope)
+
+    def located(self, line: int, column: int, scope: int) -> int:
+        """A line and a column of what a scope was written in."""
+        key = (line, column, scope)
         found = self._locations.get(key)
         if found is None:
-            found = self._locations[key] = self._meta(f"!DILocation(line: {line}, column: {key[1]}, scope: !{scope})")
+            found = self._locations[key] = self._meta(f"!DILocation(line: {line}, column: {column}, scope: !{scope})")
         return found
 
     # ---- the whole ----------------------------------------------------------------------------------------------
@@ -199,6 +215,9 @@ class UnitModule:
 
     def _carried(self) -> tuple[list[str], set[str]]:
         return ([], self.called) if self.is_quick else self.table.carried(self.called)
+
+    def _declarations(self, outside: set[str]) -> list[str]:
+        return [self._declaration(name) for name in sorted(outside) if not name.startswith("llvm.")]
 
     def _declaration(self, name: str) -> str:
         if name in RUNTIME:
@@ -214,7 +233,7 @@ class UnitModule:
         texts, outside = self._carried()
         # code that runs once calls them, and then they have frames, which errors walk
         texts = [text.replace(" alwaysinline {", f" alwaysinline {FUNCTION_ATTRIBUTES} {{", 1) for text in texts]
-        declarations = [self._declaration(n) for n in sorted(outside) if not n.startswith("llvm.")]
+        declarations = self._declarations(outside)
         cells = [f"{symbol} = external global %value" for symbol in self.cells.values()]
         constants = f"@constants = global [{max(1, len(self.constants))} x %value] zeroinitializer"
         if self.is_part:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from blake3 import blake3
 
 from eshkol.codegen import PRIMITIVES
-from eshkol.codegen.compiled import CompiledUnit, Part, UnitData
+from eshkol.codegen.compiled import CompiledUnit, Part, UnitData, name_of, outside
 from eshkol.lang.files import STANDARD, SUFFIXES
 from eshkol.llvm.identity import machine_key
 from eshkol.llvm.linking import LOADING, CodeMemory
@@ -53,11 +53,14 @@ class _Loaded:
 
     def site(self, address: int) -> Site | None:
         """The call that returns to this address, if it is in this unit."""
-        from eshkol.codegen.lines import LineTable
+        from eshkol.codegen.lines import Site, table_of
 
         if self._table is None:
-            self._table = LineTable(self.code)
-        return self._table.find(address - self.main + self._table.symbols[self._anchor])
+            self._table = table_of(self.code)
+        found = self._table.find(address - self.main + self._table.symbols[self._anchor])
+        if found is None or not found.line or self.compiled.places is None:
+            return found
+        return Site(*self.compiled.places[found.line - 1])
 
 
 class Engine:
@@ -77,6 +80,7 @@ class Engine:
         self._loaded: list[_Loaded] = []  # what stays
         self._collected: dict[int, _Loaded] = {}  # by their numbers, until they are freed
         self._is_closed = False
+        self._names: dict[str, ctypes.Array[ctypes.c_char]] = {}  # of cells, as C reads them
         self._forms: dict[int, bytes | Forms] = {}  # by where a unit's constants are
         self.freed: Callable[[list[int]], None] | None = None  # told where the constants of units were that are gone
         _load_entries(machine, cache)
@@ -137,7 +141,7 @@ class Engine:
         One that is collected is freed when nothing refers to it any more. Its procedure is then to be called, or put
         into a root, before anything else happens. `source` is kept as long as the unit.
         """
-        symbols = {name: _function(self.machine, name) for name in compiled.functions}
+        symbols = self._outside(compiled)
         for number, (library, name) in enumerate(compiled.cells):
             symbols[f"cell.{number}"] = self.cell(library, name).address
         if compiled.parts:
@@ -152,6 +156,20 @@ class Engine:
         self._fill_constants(compiled, constants)
         self._loaded.append(_Loaded(main, constants, compiled, source))
         return self.machine.unit_procedure(main, compiled.name)
+
+    def _outside(self, compiled: CompiledUnit) -> dict[str, int]:
+        """The addresses of functions that a unit calls, and of names in one whose text is like others'."""
+        if not all(name.startswith(("esk_", "prim.", "entry.")) for name in compiled.functions):
+            load_inlines(self.machine, self.cache)
+        if compiled.places is None:
+            return {name: _function(self.machine, name) for name in compiled.functions}
+        found = {outside(i): _function(self.machine, name) for i, name in enumerate(compiled.functions)}
+        for number, (_, name) in enumerate(compiled.cells):
+            text = self._names.get(name)
+            if text is None:
+                text = self._names[name] = ctypes.create_string_buffer(name.encode("utf-8", "surrogatepass"))
+            found[name_of(f"cell.{number}")] = ctypes.addressof(text)
+        return found
 
     # ---- units in parts (parts.py) ------------------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ class ValueWriter(ABC):
     # ---- constants and variables --------------------------------------------------------------------------------
 
     def constant(self, found: Any) -> Val:
-        if lies_in_memory(found):
+        if lies_in_memory(found) or self.module.keeps(found):
             return self.from_memory(found)
         kind = type(found)
         if kind is bool:
@@ -94,7 +94,7 @@ class ValueWriter(ABC):
             return self.shared.static(function)
         checked = not cell.primitive and (cell in self.shared.own or not cell.sealed)  # other libraries have run
         if checked and self.module.is_quick:
-            words = f"ptr %ctx, ptr {self.module.cell(cell)}, ptr {self.module.string(cell.name)}"
+            words = f"ptr %ctx, ptr {self.module.cell(cell)}, ptr {self.module.cell_name(cell)}"
             return self.writer.words(self.writer.call("quick.global", "%value", words, place))
         found = self.writer.load_value(self.module.cell(cell))
         if checked:
@@ -104,7 +104,7 @@ class ValueWriter(ABC):
     def set_global(self, cell: core.Cell, new: Val, place: Place | None) -> None:
         symbol = self.module.cell(cell)
         if self.module.is_quick:
-            words = f"ptr %ctx, ptr {symbol}, ptr {self.module.string(cell.name)}, i64 {new.tag}, i64 {new.bits}"
+            words = f"ptr %ctx, ptr {symbol}, ptr {self.module.cell_name(cell)}, i64 {new.tag}, i64 {new.bits}"
             self.writer.run("quick.set", words, place)
             return
         self._check(self.writer.load_value(symbol), "esk_unbound", cell.name, place)

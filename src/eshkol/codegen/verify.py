@@ -7,8 +7,9 @@ variables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any
 
 from eshkol.codegen.nodes import Fix, LetValues
@@ -38,6 +39,10 @@ def verify_forms(forms: Sequence[Node]) -> None:
             (scope.update if item.begins else scope.difference_update)(item.variables)
             continue
         outside, within, variables = _checked(item, scope)
+        if not variables:
+            work += reversed(outside)
+            work += reversed(within)
+            continue
         if len({*variables}) < len(variables) or not bound.isdisjoint(variables):
             raise MalformedForms(f"variables are bound twice: {', '.join(v.name for v in variables)}")
         bound.update(variables)
@@ -75,16 +80,25 @@ def _checked(item: Any, scope: set[Variable]) -> tuple[list[Any], list[Any], lis
             return [item.value], [item.body], variables
         case Seq() if not item.items:
             raise MalformedForms("a sequence has no items")
-    return list(_children(item)), [], []
+    return _children(item), [], []
 
 
-def _children(node: Node) -> Iterable[Node]:
-    for field in fields(node):
-        value = getattr(node, field.name)
+def _children(node: Node) -> list[Node]:
+    found: list[Node] = []
+    kind: Any = type(node)
+    for name in _names(kind):
+        value = getattr(node, name)
         if isinstance(value, Node):
-            yield value
+            found.append(value)
         elif isinstance(value, list):
-            yield from (x for x in value if isinstance(x, Node))
+            found += [x for x in value if isinstance(x, Node)]
+    return found
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    """What the parts of a node are called."""
+    return tuple(field.name for field in fields(kind))
 
 
 def _as_many(variables: Sequence[Variable], values: Sequence[Any]) -> None:
