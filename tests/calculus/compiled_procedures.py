@@ -212,6 +212,10 @@ COMPILED: dict[str, tuple[str, list[str]]] = {  # a name and variables, a body, 
     "exact-later x": ("(let loop ((i 0) (a 0.5)) (if (= i 3) (* a x) (loop (+ i 1) (if (< a x) 1/3 a))))", ["0.75"]),
     "whole-later x": ("(let loop ((i 0) (a 0.5)) (if (= i 3) (* a x) (loop (+ i 1) (if "
                       "(< a x) counter a))))", ["0.75"]),
+    "large-ratio x": ("(* x (/ big 7))", ["1.5"]),
+    "loops-of-two-kinds x": ("(define (repeat n a) (let loop ((i 0) (a a)) (if (= i n) a (loop (+ i 1) (* a a))))) "
+                           "(* (repeat 2 x) (repeat 3 2))", ["1.5"]),
+    "function-of-two-kinds x": ("(define (go n u) (if (= n 0) u (* 2 (go (- n 1) 1.5)))) (* x (go 2 3))", ["1.5"]),
     "swapped x": ("(let loop ((i 0) (a x) (b 1.0)) (if (= i 6) (/ a b) (loop (+ i 1) b (+ a b))))", ["0.5"]),
 }  # fmt: skip
 NOT_COMPILED: dict[str, tuple[str, list[str]]] = {  # a name and variables, a body, points
@@ -221,7 +225,7 @@ NOT_COMPILED: dict[str, tuple[str, list[str]]] = {  # a name and variables, a bo
     "exact-point x": ("(* x x)", ["2", "1/2"]),
     "text-point x": ("(* 2.0 3.0)", ["\"a\"", "'a", "#t", "(shape 1.0 2.0)", "'()", "car"]),
     "mixed-point l": ("(* 2.0 (car l))", ["(list 1.0 2)", "(cons 1.0 2.0)", "(list 1.0 'a)", "(vector 1.0 2)",
-                                       "(list (list 1.0) (vector 2.0))"]),
+                                       "(list (list 1.0) (vector 2.0))", "(vector 1.0 'a)", "(shape 1.0 'a)"]),
     "many-inputs v": ("(vector (vector-ref v 0))", ["(make-vector 17 1.5)"]),
     "no-number x": ("(list x)", ["0.5"]),
     "text-result x": ("\"a\"", ["0.5"]),

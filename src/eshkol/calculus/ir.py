@@ -39,11 +39,6 @@ class Type:
         """The same, of any length."""
         return Type(self.kind, self.element)
 
-    @property
-    def varies(self) -> bool:
-        """Whether such a value may carry a derivative: in itself, or in the memory of the run that it points to."""
-        return self.kind in ("f64", "array", "cell")
-
     def __str__(self) -> str:
         if self.element is None:
             return self.kind
@@ -111,7 +106,6 @@ OPERATIONS: dict[str, OperationRow] = {
     "is_null": OperationRow("cell pairs", "i1", "Whether a list is at its end."),
     "call": OperationRow("...", "...", "Call of `Instruction.function`; several results."),
 }
-EFFECTS = frozenset({"array_set", "call"})  # what must stay though nothing uses its result
 
 
 @dataclass(eq=False)

@@ -77,7 +77,7 @@ class Records(Plain):
     def extra_phis(self, block: Block) -> None:
         self._way = None
         way = self.plan.which.get(block)
-        if way is not None and self.flow.block_of[way] is block and way.type != I1:
+        if way is not None and self.flow.block_of[way] is block:
             ways = self.plan.ways[block]
             self.names[way] = self.phi("i64", lambda: [(str(k), self.ends[b]) for k, b in enumerate(ways)])
             self._way = way
@@ -333,8 +333,6 @@ class Reverse:
         """The adjoint of a value where it was computed; nothing is left of it."""
         if value not in self._users:
             return self._local.pop(value, None)
-        if value not in self._adjoints:
-            self._adjoint(value)
         slot = self._adjoint(value)
         found = self.writer.load("double", slot)
         self.writer.store("double", NOTHING, slot)
@@ -438,10 +436,7 @@ class Reverse:
             writer.do(f"switch i64 {name}, label %{edges[0]} [ {cases} ]")
         for before, edge in zip(ways, edges, strict=True):
             writer.place(edge)
-            if before in plan.live:
-                self._transfer(before, into[before].args, block, taken)
-            else:
-                writer.do("unreachable")
+            self._transfer(before, into[before].args, block, taken)
 
     def _taken(self, block: Block) -> dict[TypedValue, str | None]:
         return {p: self.take(p) for p in block.params if p in self.activity.values}
