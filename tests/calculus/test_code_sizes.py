@@ -109,7 +109,7 @@ def broken(program: TypedProgram) -> Iterator[tuple[str, Callable[[], None]]]:
         for place, item in enumerate(block.body):
             if any(result in used for result in item.results):
                 yield f"no {item.operation}", lambda b=block, k=place: b.body.pop(k)
-            if item.operands and "..." not in ir.OPERATIONS[item.operation].operands and item.operation != "is_null":
+            if item.operands and "..." not in ir.OPERATIONS[item.operation] and item.operation != "is_null":
                 yield f"{item.operation} of less", lambda i=item: i.operands.pop()
                 yield f"{item.operation} of more", lambda i=item: i.operands.append(i.operands[0])
             yield "no such operation", lambda i=item: setattr(i, "operation", "nothing")
@@ -165,7 +165,7 @@ def retyped(program: TypedProgram) -> Iterator[tuple[str, Callable[[], None]]]:
 
 def _is_typed(item: ir.Instruction, place: int) -> bool:
     """Whether an operation says of what kind an operand is."""
-    kinds = ir.OPERATIONS[item.operation].operands.split()
+    kinds = ir.OPERATIONS[item.operation].split()
     return "..." not in kinds and item.operation != "is_null" and kinds[place] != "="
 
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import random
+import re
 from itertools import combinations
 
 import pytest
+from programs_fast import PROGRAMS
 from typed_programs import parse
 
-from eshkol.calculus import ir
+from eshkol.calculus import cfg, ir
 from eshkol.calculus.abstract import NIL, UNSPECIFIED, Fields, Known, Leaf, NotFast
+from eshkol.calculus.emit import SweepModule, SweepWriter
 from eshkol.calculus.exactness import ADRIFT, ROUNDED, SAME, check
+from eshkol.calculus.factors import parsed
 from eshkol.calculus.ir import F64, I1, I64, Block, TypedFunction, TypedValue
 from eshkol.calculus.plan import _smallest_cut
+from eshkol.calculus.reverse import gradient
 from eshkol.calculus.writer import ProgramWriter, as_list, fixed_list, list_size, listed
+from eshkol.llvm.text import double
 
 # ---- what is recorded ------------------------------------------------------------------------------------------------
 
@@ -57,6 +64,100 @@ def test_what_is_recorded_is_a_smallest_cut_and_the_last_one() -> None:
         assert _smallest_cut(sources, users, wanted) == min(cuts, key=lambda found: found[0])[1]
         sizes.add(size)
     assert sizes >= {0, 1, 2, 3}
+
+
+# ---- functions that have no derivative -------------------------------------------------------------------------------
+
+NOT_DERIVED = {
+    "a loop with several entries": """
+function main -> f64
+b0(%x: f64 varies, %i: i64):
+  %c: i1 = icompare lt %i, %i
+  branch %c one() other()
+one():
+  %d: i1 = icompare gt %i, %i
+  branch %d other() done()
+other():
+  jump one()
+done():
+  return %x
+""",
+    "never returns": """
+function main -> f64
+b0(%x: f64 varies):
+  jump loop(%x)
+loop(%y: f64):
+  %z: f64 = math sin %y
+  jump loop(%z)
+""",
+    "no rule for nothing": """
+function main -> f64
+b0(%x: f64 varies):
+  %y: f64 = math nothing %x
+  return %y
+""",
+    "exact of a variable": """
+function main -> f64
+b0(%x: f64 varies):
+  %n: i64 = ftoi %x
+  %y: f64 = itof %n
+  return %y
+""",
+    "of one number": """
+function main -> f64, f64
+b0(%x: f64 varies):
+  return %x, %x
+""",
+}
+
+
+@pytest.mark.parametrize("why", NOT_DERIVED)
+def test_what_has_no_derivative_is_told(why: str) -> None:
+    with pytest.raises(NotFast, match=why):
+        gradient(parse(NOT_DERIVED[why]))
+
+
+def test_long_programs_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = parse(PROGRAMS["functions"][0])
+    size = sum(len(block.body) + 1 for block in program.main.blocks)
+    monkeypatch.setattr(cfg, "LARGEST", size)
+    cfg.prepared(program)
+    monkeypatch.setattr(cfg, "LARGEST", size - 1)
+    with pytest.raises(NotFast, match="long"):
+        cfg.prepared(program)
+
+
+# ---- factors ---------------------------------------------------------------------------------------------------------
+
+FACTORS = {  # as LLVM text of x and y
+    "1/2": [double(0.5)], "+inf.0": [double(math.inf)], "-inf.0": [double(-math.inf)], "y": ["y"],
+    "#t": [double(1.0)], "#f": [double(0.0)],
+    "(+ 1/2 1/4)": [double(0.75)], "(- 1/2 1/4)": [double(0.25)], "(* 1/2 1/4)": [double(0.125)],
+    "(/ 1 4)": [f"fdiv double {double(1.0)}, {double(4.0)}"],
+    "(if (< x y) x y)": ["fcmp olt double x, y", "select i1 1, double x, double y"],
+    "(if (not (= x y)) x y)": ["fcmp oeq double x, y", "xor i1 1, true", "select i1 2, double x, double y"],
+    "(and (<= x y) (> x y))": ["fcmp ole double x, y", "fcmp ogt double x, y", "and i1 1, 2"],
+    "(or (>= x y) (= y x))": ["fcmp oge double x, y", "fcmp oeq double y, x", "or i1 1, 2"],
+    "(if (< x y) x x)": ["fcmp olt double x, y", "x"],
+    **{f"(if ({name} {number} 2) x y)": [chosen]
+       for name, found in {"=": "yxy", "<": "xyy", "<=": "xxy", ">": "yyx", ">=": "yxx"}.items()
+       for number, chosen in enumerate(found, 1)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FACTORS)
+def test_factors_as_code(text: str) -> None:
+    writer = SweepWriter(SweepModule(), 1)
+    result = writer.tree(parsed(text), lambda name: name)
+    written = [line.strip().partition(" = ")[2] for line in writer.lines]
+    found = re.sub(r"%[\w.]*?(\d+)", r"\1", "\n".join(written)).split("\n") if written else []
+    assert found + ([] if result.startswith("%") else [result]) == FACTORS[text]
+
+
+def test_nan_is_a_factor() -> None:
+    found = parsed("+nan.0")
+    assert isinstance(found, float)
+    assert math.isnan(found)
 
 
 # ---- doubles that stand for exact numbers ----------------------------------------------------------------------------

@@ -324,7 +324,6 @@ class Specializer(ProgramWriter):
         clause = next((c for c in procedure.code.clauses if _takes(c, len(args))), None)
         if clause is None:
             self.fail()
-            return
         if clause.rest is not None:
             count = len(clause.params)
             args = [*args[:count], as_list(args[count:])]

@@ -110,7 +110,7 @@ class ProgramWriter:
     def jump(self, target: Block, args: Sequence[TypedValue] = ()) -> None:
         self.block.end = Jump(target, list(args))
 
-    def fail(self) -> None:
+    def fail(self) -> NoReturn:
         self.block.end = Fail()
         raise Unreachable
 
