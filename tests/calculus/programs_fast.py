@@ -501,6 +501,11 @@ two():
   %lost: i1 = icompare gt %i, %n
   branch %lost lost() two2()
 lost():
+  %stuck: i1 = icompare eq %i, %n
+  branch %stuck spin() fails()
+spin():
+  jump spin()
+fails():
   fail
 two2():
   %q: f64 = math * %a, %x
