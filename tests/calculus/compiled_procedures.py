@@ -223,6 +223,9 @@ COMPILED: dict[str, tuple[str, list[str]]] = {  # a name and variables, a body, 
     "mapped-twice x": ("(map (lambda (k) (map (lambda (j) (* x j k)) long-list)) long-list)", ["1.5"]),
     "long-turns l": (f"(fold (lambda (u s) {'(sin (* s ' * 50} u {'))' * 50}) 1.0 l)", [f"(list {'0.5 ' * 16})"]),
     "applied-values x": ("(call-with-values (lambda () (apply values (list x 2))) (lambda (a b) (* a b)))", ["1.5"]),
+    "cleared-by-function x": ("(define (clear n w) (if (= n 0) 0 (begin (vector-set! w 0 0.5) "
+                            "(+ 1 (clear (- n 1) w))))) (let* ((w (make-vector 2 x)) (k (clear 2 w))) "
+                            "(+ k (* x (vector-ref w 0) (vector-ref w 1))))", ["1.5"]),
     "swapped x": ("(let loop ((i 0) (a x) (b 1.0)) (if (= i 6) (/ a b) (loop (+ i 1) b (+ a b))))", ["0.5"]),
 }  # fmt: skip
 NOT_COMPILED: dict[str, tuple[str, list[str]]] = {  # a name and variables, a body, points

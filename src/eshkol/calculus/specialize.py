@@ -300,7 +300,7 @@ class Specializer(ProgramWriter):
         rule = self.primitives.get(name)
         if rule is None:
             raise NotFast(f"the procedure {name}")
-        return rule(self, args, (self.frames[-1].key if self.frames else None, id(node)))
+        return rule(self, args, (self.frames[-1].key, id(node)))
 
     # ---- calls --------------------------------------------------------------------------------------------------
 
