@@ -129,12 +129,14 @@ class Asking:
             self.seen.append((what, program, write))
             return 0
 
-        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(io.StringIO()):
+        printed = io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(printed):
             patch.setenv("ESHKOL_CHECK", "1")
             patch.setattr(native, "_load", load)
             patch.setattr(fast.FastPrograms, "_say", lambda _self, _procedure, what: self.said.append(what))
             patch.setattr(forward, "WIDTH", 4)
             yield
+        assert not printed.getvalue(), printed.getvalue()
 
     def define(self, text: str) -> None:
         """Definitions; nothing calls the procedures, so that LLVM need not see what is in them."""

@@ -212,6 +212,20 @@ COMPILED: dict[str, tuple[str, list[str]]] = {  # a name and variables, a body, 
     "exact-later x": ("(let loop ((i 0) (a 0.5)) (if (= i 3) (* a x) (loop (+ i 1) (if (< a x) 1/3 a))))", ["0.75"]),
     "whole-later x": ("(let loop ((i 0) (a 0.5)) (if (= i 3) (* a x) (loop (+ i 1) (if "
                       "(< a x) counter a))))", ["0.75"]),
+    "large-ratio x": ("(* x (/ big 7))", ["1.5"]),
+    "loops-of-two-kinds x": ("(define (repeat n a) (let loop ((i 0) (a a)) (if (= i n) a (loop (+ i 1) (* a a))))) "
+                           "(* (repeat 2 x) (repeat 3 2))", ["1.5"]),
+    "function-of-two-kinds x": ("(define (go n u) (if (= n 0) u (* 2 (go (- n 1) 1.5)))) (* x (go 2 3))", ["1.5"]),
+    "boxed-in-loop x": ("(let ((n 1.0)) (let ((bump (lambda (u) (set! n (* n u)) n))) (let loop ((i 0) (g bump) (a x)) "
+                      "(if (= i 3) a (loop (+ i 1) g (g a))))))", ["1.5"]),
+    "vector-of-rows x": ("(let ((w (vector (vector x 1.0) (vector 2.0 x)))) (let loop ((i 0) (s 0)) (if (= i 2) s "
+                       "(loop (+ i 1) (+ s (* x (vector-ref (vector-ref w i) i)))))))", ["1.5"]),
+    "mapped-twice x": ("(map (lambda (k) (map (lambda (j) (* x j k)) long-list)) long-list)", ["1.5"]),
+    "long-turns l": (f"(fold (lambda (u s) {'(sin (* s ' * 50} u {'))' * 50}) 1.0 l)", [f"(list {'0.5 ' * 16})"]),
+    "applied-values x": ("(call-with-values (lambda () (apply values (list x 2))) (lambda (a b) (* a b)))", ["1.5"]),
+    "cleared-by-function x": ("(define (clear n w) (if (= n 0) 0 (begin (vector-set! w 0 0.5) "
+                            "(+ 1 (clear (- n 1) w))))) (let* ((w (make-vector 2 x)) (k (clear 2 w))) "
+                            "(+ k (* x (vector-ref w 0) (vector-ref w 1))))", ["1.5"]),
     "swapped x": ("(let loop ((i 0) (a x) (b 1.0)) (if (= i 6) (/ a b) (loop (+ i 1) b (+ a b))))", ["0.5"]),
 }  # fmt: skip
 NOT_COMPILED: dict[str, tuple[str, list[str]]] = {  # a name and variables, a body, points
@@ -221,7 +235,7 @@ NOT_COMPILED: dict[str, tuple[str, list[str]]] = {  # a name and variables, a bo
     "exact-point x": ("(* x x)", ["2", "1/2"]),
     "text-point x": ("(* 2.0 3.0)", ["\"a\"", "'a", "#t", "(shape 1.0 2.0)", "'()", "car"]),
     "mixed-point l": ("(* 2.0 (car l))", ["(list 1.0 2)", "(cons 1.0 2.0)", "(list 1.0 'a)", "(vector 1.0 2)",
-                                       "(list (list 1.0) (vector 2.0))"]),
+                                       "(list (list 1.0) (vector 2.0))", "(vector 1.0 'a)", "(shape 1.0 'a)"]),
     "many-inputs v": ("(vector (vector-ref v 0))", ["(make-vector 17 1.5)"]),
     "no-number x": ("(list x)", ["0.5"]),
     "text-result x": ("\"a\"", ["0.5"]),
@@ -273,12 +287,15 @@ NOT_COMPILED: dict[str, tuple[str, list[str]]] = {  # a name and variables, a bo
     "real-count x": ("(* x (length (iota x)))", ["0.5"]),
     "very-large x": ("(* x (expt 10 400))", ["0.5"]),
     "memory-of-truths x": ("(let ((w (make-vector 2 #f))) (if (vector-ref w 0) x 1))", ["0.5"]),
+    "procedure-result x": ("(lambda (u) (* u x))", ["0.5"]),
+    "sum-of-symbol x": ("(* x (+ name))", ["0.5"]),
+    "applied-values-for-one x": ("(let ((a (apply values (list x 2)))) (* a x))", ["0.5"]),
     "continuation x": ("(call/cc (lambda (k) (k x)))", ["0.5"]),
 }  # fmt: skip
 # Beyond gradients: Jacobians, directional derivatives, whether it is a kernel, checkpoints.
 ASKED: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(("rotated", "listed-result", "mapped-result", "made-result", "nested-result", "many-directions",
-                     "many-inputs", "pair-result", "constant-result", "truth-result", "text-result"),
+                     "many-inputs", "mapped-twice", "pair-result", "constant-result", "truth-result", "text-result"),
                     (JACOBIAN, GRADIENT, KERNEL)),
     "slope": (DERIVATIVE, GRADIENT, KERNEL), "no-number": (GRADIENT, KERNEL), "checked": (GRADIENT, KERNEL),
     **dict.fromkeys(("loops-in-loops", "several-exits", "assigned-in-loop", "array-in-loop", "lists-in-loop", "wide"),

@@ -307,4 +307,229 @@ done():
 """,
         [[[0.5, 1.5], [-1.0, 0.25], [2.0, 1.0]], ([1.0, 2.0], [0.5, 0.5])],
     ),
+    "called": (
+        """
+function main -> f64
+b0(%x: f64 varies, %y: f64 varies, %n: i64):
+  %z: i64 = constant 0
+  %a: f64 = call bent %x, %y
+  %b: f64, %k: i64 = call both %a, %n
+  %w: f64 = call bent %b, %a
+  jump loop(%z, %w)
+loop(%i: i64, %s: f64):
+  %c: i1 = icompare lt %i, %k
+  branch %c body() done()
+body():
+  %one: i64 = constant 1
+  %t: f64 = call bent %s, %y
+  %j: i64 = iadd %i, %one
+  jump loop(%j, %t)
+done():
+  %r: f64 = call deep %n, %s
+  return %r
+
+function bent -> f64
+b0(%x: f64, %y: f64):
+  %p: f64 = math * %x, %y
+  %c: i1 = compare lt %p, %x
+  branch %c yes() no()
+yes():
+  %s: f64 = math sin %p
+  return %s
+no():
+  %q: f64 = math / %x, %p
+  return %q
+
+function both -> f64, i64
+b0(%x: f64, %n: i64):
+  %one: i64 = constant 1
+  %m: i64 = iadd %n, %one
+  %u: f64 = call bent %x, %x
+  return %u, %m
+
+function deep -> f64
+b0(%n: i64, %x: f64):
+  %z: i64 = constant 0
+  %one: i64 = constant 1
+  %c: i1 = icompare le %n, %z
+  branch %c yes() no()
+yes():
+  return %x
+no():
+  %m: i64 = isub %n, %one
+  %u: f64 = call bent %x, %x
+  %v: f64 = call deep %m, %u
+  %w: f64 = math * %v, %u
+  return %w
+
+function unused -> f64
+b0(%x: f64):
+  return %x
+""",
+        [0.75, 0.6, 3],
+    ),
+    "stepped": (  # integers that a loop counts in every way, and some that it does not
+        """
+function main -> f64
+b0(%x: f64 varies, %n: i64, %d: i64):
+  %z: i64 = constant 0
+  %ten: i64 = constant 10
+  jump loop(%z, %n, %d, %z, %n, %ten, %n, %x)
+loop(%up: i64, %down: i64, %turned: i64, %grown: i64, %still: i64, %i: i64, %late: i64, %a: f64):
+  %c: i1 = icompare gt %i, %z
+  branch %c body() done()
+body():
+  %two: i64 = constant 2
+  %none: i64 = constant 0
+  %f1: f64 = itof %up
+  %f2: f64 = itof %down
+  %f3: f64 = itof %turned
+  %f4: f64 = itof %grown
+  %f5: f64 = itof %still
+  %f6: f64 = itof %i
+  %f7: f64 = itof %late
+  %p1: f64 = math * %a, %f1
+  %p2: f64 = math + %p1, %f2
+  %p3: f64 = math sin %p2
+  %p4: f64 = math * %p3, %f3
+  %p5: f64 = math + %p4, %f4
+  %p6: f64 = math cos %p5
+  %p7: f64 = math * %p6, %f5
+  %p8: f64 = math / %p7, %f6
+  %p9: f64 = math * %p8, %f7
+  %b: f64 = math + %p9, %x
+  %up2: i64 = iadd %d, %up
+  %down2: i64 = isub %down, %d
+  %turned2: i64 = isub %d, %turned
+  %grown2: i64 = iadd %grown, %i
+  %still2: i64 = iadd %still, %none
+  %i2: i64 = isub %i, %two
+  %late2: i64 = iadd %late, %z
+  jump loop(%up2, %down2, %turned2, %grown2, %still2, %i2, %late2, %b)
+done():
+  %g: f64 = itof %down
+  %r: f64 = math * %a, %g
+  return %r
+""",
+        [0.75, 3, 2],
+    ),
+    "loops_of_a_function": (  # whose values outside of loops are recorded once for all turns
+        """
+function main -> f64
+b0(%x: f64 varies, %n: i64):
+  %r: f64 = call f %n, %x, %x
+  return %r
+
+function f -> f64
+b0(%n: i64, %x: f64, %y: f64):
+  %z: i64 = constant 0
+  %one: i64 = constant 1
+  %g: f64 = math exp %x
+  %h: f64 = math * %g, %y
+  %none: i1 = icompare eq %n, %z
+  branch %none leave() start()
+start():
+  jump outer(%n, %x)
+outer(%i: i64, %a: f64):
+  %c: i1 = icompare gt %i, %z
+  branch %c into() out()
+into():
+  %u: f64 = math sin %a
+  jump inner(%z, %a)
+inner(%j: i64, %b: f64):
+  %d: i1 = icompare lt %j, %i
+  branch %d step() after()
+step():
+  %v: f64 = math * %b, %h
+  %w: f64 = math cos %v
+  %k: f64 = math * %w, %u
+  %jf: f64 = itof %j
+  %kk: f64 = math / %k, %g
+  %kkk: f64 = math + %kk, %jf
+  %q: i64 = iadd %j, %one
+  %far: i1 = compare gt %kkk, %y
+  branch %far early() go()
+go():
+  jump inner(%q, %kkk)
+early():
+  %e: f64 = math * %kkk, %u
+  jump again(%e)
+after():
+  jump again(%b)
+again(%t: f64):
+  %o: f64 = math * %t, %u
+  %l: i64 = isub %i, %one
+  jump outer(%l, %o)
+out():
+  %m: i64 = isub %n, %one
+  %s: f64 = call f %m, %a, %h
+  %ss: f64 = math * %s, %a
+  jump leave2(%ss)
+leave():
+  jump leave2(%h)
+leave2(%found: f64):
+  return %found
+""",
+        [0.75, 3],
+    ),
+    "ways": (  # to come to a block: three that join, one that fails, one that no turn of a loop decides
+        """
+function main -> f64
+b0(%x: f64 varies, %y: f64 varies, %n: i64):
+  %z: i64 = constant 0
+  %one: i64 = constant 1
+  %three: i64 = constant 3
+  %w: array(f64) = array_new %three, %y
+  %n2: f64 = constant 7.5
+  %first: i1 = compare lt %x, %y
+  branch %first some() join2(%x)
+some():
+  jump loop(%z, %x)
+loop(%i: i64, %a: f64):
+  %c: i1 = icompare lt %i, %n
+  branch %c body() done()
+body():
+  %low: i1 = compare lt %a, %x
+  branch %low one() other()
+one():
+  %s: f64 = math sin %a
+  jump join(%s)
+other():
+  %high: i1 = compare gt %a, %y
+  branch %high two() three()
+two():
+  %lost: i1 = icompare gt %i, %n
+  branch %lost lost() two2()
+lost():
+  %stuck: i1 = icompare eq %i, %n
+  branch %stuck spin() fails()
+spin():
+  jump spin()
+fails():
+  fail
+two2():
+  %q: f64 = math * %a, %x
+  array_set %w, %one, %q
+  jump join(%q)
+three():
+  %e: f64 = array_get %w, %one
+  %ee: f64 = math * %e, %a
+  jump join(%ee)
+join(%b: f64):
+  %j: i64 = iadd %i, %one
+  %bb: f64 = math + %b, %y
+  %enough: i1 = compare gt %bb, %n2
+  branch %enough done2() loop(%j, %bb)
+done():
+  jump join2(%a)
+done2():
+  %h: f64 = math * %bb, %b
+  jump join2(%h)
+join2(%r: f64):
+  %v: f64 = array_get %w, %one
+  %vr: f64 = math * %v, %r
+  return %vr
+""",
+        [0.75, 1.25, 4],
+    ),
 }

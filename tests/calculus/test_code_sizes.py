@@ -109,7 +109,7 @@ def broken(program: TypedProgram) -> Iterator[tuple[str, Callable[[], None]]]:
         for place, item in enumerate(block.body):
             if any(result in used for result in item.results):
                 yield f"no {item.operation}", lambda b=block, k=place: b.body.pop(k)
-            if item.operands and "..." not in ir.OPERATIONS[item.operation].operands and item.operation != "is_null":
+            if item.operands and "..." not in ir.OPERATIONS[item.operation] and item.operation != "is_null":
                 yield f"{item.operation} of less", lambda i=item: i.operands.pop()
                 yield f"{item.operation} of more", lambda i=item: i.operands.append(i.operands[0])
             yield "no such operation", lambda i=item: setattr(i, "operation", "nothing")
@@ -121,14 +121,14 @@ def broken(program: TypedProgram) -> Iterator[tuple[str, Callable[[], None]]]:
                 lambda j=jump: setattr(j, "target", ir.Block("elsewhere", list(j.target.params), [])),
             )
         if isinstance(block.end, Branch):
-            other = next((i.result for i in block.body if i.results and i.result.type != I1), None)
+            other = next((i.result for i in block.body if len(i.results) == 1 and i.result.type != I1), None)
             if other is not None:
                 yield "a branch on a number", lambda b=block, v=other: setattr(b.end, "condition", v)
         if isinstance(block.end, Return) and block.end.values:
             yield "a return of less", lambda b=block: b.end.values.pop()
         if isinstance(block.end, Jump) and block.end.args:
             kinds = {p.type for p in block.end.target.params}
-            other = next((i.result for i in block.body if i.results and i.result.type not in kinds), None)
+            other = next((i.result for i in block.body if len(i.results) == 1 and i.result.type not in kinds), None)
             if other is not None and kinds == {F64} and other.type == I64:
                 yield "a jump with another type", lambda b=block, v=other: b.end.args.__setitem__(0, v)
     yield "too few marks", lambda: program.active.append(True)
@@ -165,7 +165,7 @@ def retyped(program: TypedProgram) -> Iterator[tuple[str, Callable[[], None]]]:
 
 def _is_typed(item: ir.Instruction, place: int) -> bool:
     """Whether an operation says of what kind an operand is."""
-    kinds = ir.OPERATIONS[item.operation].operands.split()
+    kinds = ir.OPERATIONS[item.operation].split()
     return "..." not in kinds and item.operation != "is_null" and kinds[place] != "="
 
 
@@ -234,6 +234,14 @@ def vector(*items: AbstractShape) -> AbstractShape:
     return AbstractShape("fields", ("vector", None), items)
 
 
+def dotted(end: AbstractShape) -> AbstractShape:
+    return AbstractShape("fields", ("pair", None), (leaf(F64), end))
+
+
+def record(kind: str, *items: AbstractShape) -> AbstractShape:
+    return AbstractShape("fields", ("record", kind), items)
+
+
 REAL, WHOLE, TRUTH = leaf(F64), leaf(I64), leaf(I1)
 REALS, ROW = leaf(ir.cell(F64)), leaf(ir.array(F64))
 MEETINGS = [  # two, and the least that both fit; None where there is nothing
@@ -261,6 +269,13 @@ MEETINGS = [  # two, and the least that both fit; None where there is nothing
     (AbstractShape("primitive", "sin"), AbstractShape("primitive", "cos"), None),
     (AbstractShape("primitive", "sin"), AbstractShape("primitive", "sin"), AbstractShape("primitive", "sin")),
     (AbstractShape("box", F64), REAL, None),
+    (dotted(REAL), dotted(WHOLE), dotted(REAL)), (dotted(REAL), listed(REAL, REAL), None), (dotted(REAL), REALS, None),
+    (dotted(REAL), known(NIL), None), (dotted(REAL), vector(REAL, REAL), None), (dotted(REAL), dotted(TRUTH), None),
+    (record("a", REAL), record("a", known(1)), record("a", REAL)), (record("a", REAL), record("b", REAL), None),
+    (record("a", REAL), record("a", REAL, REAL), None), (record("a", REAL), vector(REAL), None),
+    (vector(TRUTH), vector(TRUTH, TRUTH), None), (vector(), vector(REAL), ROW),
+    (listed(REAL, end=leaf(ir.pairs(F64))), listed(REAL), listed(REAL, end=leaf(ir.pairs(F64)))),
+    (leaf(ir.pairs(F64)), listed(REAL), None),
 ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from random_fast import program as random_program
 from typed_programs import parse
 
 from effort import examples
-from eshkol.calculus import checkpoint, native
+from eshkol.calculus import checkpoint, native, plan
 from eshkol.calculus.native import ARGUMENT, CAR, CDR, ELEMENT, Where
 from eshkol.runtime.scheme_table import layout
 
@@ -50,6 +50,15 @@ def test_random_programs(runner: Runner, seed: int) -> None:
     found, *tangents = runner.tangents(program, args, 1 + seed % 3)
     assert found == is_
     assert flat(tangents) == pytest.approx(wanted, rel=0, abs=close)
+
+
+@pytest.mark.parametrize("name", ["nested_loops", "stepped", "loops_of_a_function"])
+def test_records_of_large_functions(runner: Runner, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no smallest cut is looked for, more is recorded, and the same comes out."""
+    text, args = PROGRAMS[name]
+    wanted = runner.gradient(parse(text), args)
+    monkeypatch.setattr(plan, "LARGEST_CUT", 0)
+    assert runner.gradient(parse(text), args) == wanted
 
 
 # ---- checkpoints -----------------------------------------------------------------------------------------------------

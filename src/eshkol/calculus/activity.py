@@ -59,7 +59,7 @@ class Activity:
                     kind = kind.element
                 if kind == F64:
                     varied.add(param)
-                elif kind.element == F64 and kind.kind in ("array", "cell"):
+                else:
                     memory.add(kind)
         size = -1
         while size != len(varied) + len(memory):
@@ -101,7 +101,7 @@ class Activity:
                     kind = kind.element
                 if kind == F64:
                     useful.add(value)
-                elif kind.element == F64:
+                else:
                     memory.add(kind)
         size = -1
         while size != len(useful) + len(memory):

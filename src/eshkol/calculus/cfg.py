@@ -115,7 +115,7 @@ def _recursive(program: TypedProgram) -> set[TypedFunction]:
     while changed:
         changed = False
         for found in reach.values():
-            more = set[TypedFunction]().union(*(reach[g] for g in found)) if found else set[TypedFunction]()
+            more = set[TypedFunction]().union(*(reach[g] for g in found))
             if not more <= found:
                 found |= more
                 changed = True
@@ -229,9 +229,9 @@ def _merge(function: TypedFunction) -> bool:
             continue
         while isinstance(block.end, Jump):
             target = block.end.target
-            if target is block or target is function.blocks[0] or len(into[target]) != 1:
+            if len(into[target]) != 1:
                 break
-            meanings.update((p, a) for p, a in zip(target.params, block.end.args, strict=True) if p is not a)
+            meanings.update(zip(target.params, block.end.args, strict=True))
             block.body = block.body + target.body
             block.end = target.end
             gone.add(target)
@@ -312,13 +312,10 @@ def _drop_unused(function: TypedFunction) -> None:
             need([jump.args[k] for _, jump in into[block]])
     for block in function.blocks:
         block.body = [i for i in block.body if not is_safe(i) or i.result in needed]
-        if block is function.blocks[0]:
-            continue
         keep = [k for k, p in enumerate(block.params) if p in needed]
-        if len(keep) < len(block.params):
-            for _, jump in into[block]:
-                jump.args = [jump.args[k] for k in keep]
-            block.params = [block.params[k] for k in keep]
+        for _, jump in into[block]:
+            jump.args = [jump.args[k] for k in keep]
+        block.params = [block.params[k] for k in keep]
 
 
 # ---- the plain shape -------------------------------------------------------------------------------------------------
@@ -419,7 +416,7 @@ class Flow:
             loops.append(Loop(header, blocks))
         loops.sort(key=lambda loop: len(loop.blocks))
         for k, loop in enumerate(loops):
-            loop.parent = next((o for o in loops[k + 1 :] if loop.header in o.blocks and o is not loop), None)
+            loop.parent = next((o for o in loops[k + 1 :] if loop.header in o.blocks), None)
             entries = [b for b, _ in self.into[loop.header] if b not in loop.blocks]
             latches = [b for b, _ in self.into[loop.header] if b in loop.blocks]
             loop.before = entries[0] if len(entries) == 1 else None
@@ -503,8 +500,6 @@ def _wrap(program: TypedProgram) -> None:
 def prepared(program: TypedProgram) -> TypedProgram:
     """A copy that is ready for deriving: inlined and simplified."""
     program = copied(program)
-    for function in program.functions:
-        simplify(function)
     if any(item.function is program.main for f in program.functions for item in f.instructions()):
         _wrap(program)
     inline(program)

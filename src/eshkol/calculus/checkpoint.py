@@ -43,7 +43,7 @@ class Checkpoints:
     def __init__(self, writer: SweepWriter, loop: Loop, number: int) -> None:
         self.writer, self.loop = writer, loop
         self.params = list(loop.header.params)
-        self.words = max(1, len(self.params))
+        self.words = len(self.params)  # one at least, that counts
         self.state = writer.slot("[5 x i64]")
         self.values = writer.slot(f"[{self.words} x i64]")
         self.at, self.next = writer.slot("i64"), writer.slot("i64")  # turns of the loop; when to make the next one

@@ -40,7 +40,7 @@ HELPERS = {
     "esk_fast_sum": "double @esk_fast_sum(ptr, i64, double) nounwind memory(argmem: read)",
 }
 LIMIT_OFFSET = 0  # of stack_limit in the context
-TAGS = {"i64": 1, "f64": 2, "pairs": 3, "vector": 10, "i1": 13}  # of values in pairs (value.h)
+TAGS = {"i64": 1, "f64": 2, "pairs": 3, "vector": 10}  # of values in pairs (value.h)
 NO_TAG = 0  # that of the empty list
 RUN_TAPE, RUN_ARENA, RUN_PEAK = 0, 8, 16  # offsets in the record of a run
 
@@ -95,8 +95,6 @@ class SweepWriter(FunctionText):
     # ---- giving up --------------------------------------------------------------------------------------------------
 
     def give_up_if(self, condition: str, status: int = FAILED) -> None:
-        if condition == "false":
-            return
         self.gives_up.add(status)
         fine = self.new_block("ok")
         self.br_if(condition, f"up.{status}", fine, ", !prof !0")
@@ -370,12 +368,12 @@ class SweepWriter(FunctionText):
                     self.in_range(b, length)
                 start = self.offset(a, 24)
                 place = self.offset(start, b, "{i64, i64}")
-                return self._load_constant(item.result.type, place)
+                return self.load(kind, place)
             case "pairs_car" | "pairs_cdr":
                 half = 1 if item.operation == "pairs_car" else 2
                 if checked:
                     self._check_half(item, a, half)
-                return self._load_constant(item.result.type, self.offset(a, 8 * half))
+                return self.load(kind, self.offset(a, 8 * half))
             case "array_length":
                 return self.load("i64", a)
             case "array_get":
@@ -416,12 +414,6 @@ class SweepWriter(FunctionText):
             wanted = NO_TAG if kind.length == 0 else TAGS[kind.kind]
             self.give_up_if(self.op(f"icmp ne i8 {tag}, {wanted}"), FAILED if kind.length is None else MISMATCH)
 
-    def _load_constant(self, kind: Type, place: str) -> str:
-        """A word of constant data; nothing writes there while a program runs. The end of a list is null by itself."""
-        if kind == I1:
-            return self.op(f"trunc i64 {self.load('i64', place)} to i1")
-        return self.load(machine(kind), place)
-
     def _new_array(self, item: Instruction, length: str, fill: str) -> str:
         kind = item.operands[1].type
         self.give_up_if(self.op(f"icmp slt i64 {length}, 0"))
@@ -435,8 +427,6 @@ class SweepWriter(FunctionText):
                 bits = self.op(f"bitcast double {fill} to i64")
             case "ptr":
                 bits = self.op(f"ptrtoint ptr {fill} to i64")
-            case "i1":
-                bits = self.op(f"zext i1 {fill} to i64")
             case _:
                 bits = fill
         filler = self.module.helper("esk_fast_fill")

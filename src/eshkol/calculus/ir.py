@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -38,11 +37,6 @@ class Type:
     def unsized(self) -> Type:
         """The same, of any length."""
         return Type(self.kind, self.element)
-
-    @property
-    def varies(self) -> bool:
-        """Whether such a value may carry a derivative: in itself, or in the memory of the run that it points to."""
-        return self.kind in ("f64", "array", "cell")
 
     def __str__(self) -> str:
         if self.element is None:
@@ -70,48 +64,36 @@ def pairs(element: Type, length: int | None = None) -> Type:
     return Type("pairs", element, length)
 
 
-class OperationRow(NamedTuple):
-    """An operation: its operands' kinds, its result's kind ("=" for an element of the first operand), what it is."""
-
-    operands: str
-    result: str
-    doc: str
-
-
-# `math` has a rule's name in `Instruction.name` ("sin", "expt", …: calculus/rules.py), and F64 operands.
-OPERATIONS: dict[str, OperationRow] = {
-    "constant": OperationRow(
-        "", "f64 i64 i1 null", "A number, a truth value or the null pointer; `Instruction.literal`."
-    ),
-    "math": OperationRow(
-        "f64 ...", "f64", "A function of the table of rules; the four operations are such functions, too."
-    ),
-    "compare": OperationRow("f64 f64", "i1", "name: eq lt le gt ge; false with a NaN."),
-    "icompare": OperationRow("i64 i64", "i1", "name: eq lt le gt ge."),
-    "not": OperationRow("i1", "i1", "The other truth value."),
-    "iadd": OperationRow("i64 i64", "i64", "The sum; fails where it overflows."),
-    "isub": OperationRow("i64 i64", "i64", "The difference; fails where it overflows."),
-    "imul": OperationRow("i64 i64", "i64", "The product; fails where it overflows."),
-    "quotient": OperationRow("i64 i64", "i64", "Rounded towards zero; fails unless the divisor is positive."),
-    "remainder": OperationRow("i64 i64", "i64", "With the sign of the dividend; fails unless the divisor is positive."),
-    "modulo": OperationRow("i64 i64", "i64", "Not negative; fails unless the divisor is positive."),
-    "itof": OperationRow("i64", "f64", "The closest double."),
-    "ftoi": OperationRow("f64", "i64", "The same number; fails where it is no integer of 53 bits."),
-    "vector_length": OperationRow("vector", "i64", "Of constant data."),
-    "vector_get": OperationRow("vector i64", "=", "Of constant data; fails out of range."),
-    "pairs_car": OperationRow("pairs", "=", "Of constant data; fails at the end, or where it is of another type."),
-    "pairs_cdr": OperationRow("pairs", "pairs", "Of constant data; fails at the end, or where it is no list."),
-    "array_new": OperationRow("i64 =", "array", "So many elements, all alike; fails below zero."),
-    "array_length": OperationRow("array", "i64", ""),
-    "array_get": OperationRow("array i64", "=", "Fails out of range."),
-    "array_set": OperationRow("array i64 =", "", "Fails out of range."),
-    "cell_new": OperationRow("= cell", "cell", "A longer list; the second operand is a cell or null."),
-    "cell_value": OperationRow("cell", "=", "Fails for null."),
-    "cell_next": OperationRow("cell", "cell", "Fails for null."),
-    "is_null": OperationRow("cell pairs", "i1", "Whether a list is at its end."),
-    "call": OperationRow("...", "...", "Call of `Instruction.function`; several results."),
+# The kinds of an operation's operands ("=" for an element of the memory, "..." for any number); behind each what it
+# gives, "=" again for an element. `math` has a rule's name in `Instruction.name` ("sin", "expt", …: calculus/rules.py).
+OPERATIONS: dict[str, str] = {
+    "constant": "",  # f64 i64 i1 null: A number, a truth value or the null pointer; `Instruction.literal`.
+    "math": "f64 ...",  # f64: A function of the table of rules; the four operations are such functions, too.
+    "compare": "f64 f64",  # i1: name: eq lt le gt ge; false with a NaN.
+    "icompare": "i64 i64",  # i1: name: eq lt le gt ge.
+    "not": "i1",  # i1: The other truth value.
+    "iadd": "i64 i64",  # i64: The sum; fails where it overflows.
+    "isub": "i64 i64",  # i64: The difference; fails where it overflows.
+    "imul": "i64 i64",  # i64: The product; fails where it overflows.
+    "quotient": "i64 i64",  # i64: Rounded towards zero; fails unless the divisor is positive.
+    "remainder": "i64 i64",  # i64: With the sign of the dividend; fails unless the divisor is positive.
+    "modulo": "i64 i64",  # i64: Not negative; fails unless the divisor is positive.
+    "itof": "i64",  # f64: The closest double.
+    "ftoi": "f64",  # i64: The same number; fails where it is no integer of 53 bits.
+    "vector_length": "vector",  # i64: Of constant data.
+    "vector_get": "vector i64",  # =: Of constant data; fails out of range.
+    "pairs_car": "pairs",  # =: Of constant data; fails at the end, or where it is of another type.
+    "pairs_cdr": "pairs",  # pairs: Of constant data; fails at the end, or where it is no list.
+    "array_new": "i64 =",  # array: So many elements, all alike; fails below zero.
+    "array_length": "array",  # i64
+    "array_get": "array i64",  # =: Fails out of range.
+    "array_set": "array i64 =",  # Fails out of range.
+    "cell_new": "= cell",  # cell: A longer list; the second operand is a cell or null.
+    "cell_value": "cell",  # =: Fails for null.
+    "cell_next": "cell",  # cell: Fails for null.
+    "is_null": "cell pairs",  # i1: Whether a list is at its end.
+    "call": "...",  # ...: Call of `Instruction.function`; several results.
 }
-EFFECTS = frozenset({"array_set", "call"})  # what must stay though nothing uses its result
 
 
 @dataclass(eq=False)
@@ -296,9 +278,8 @@ def _verify(function: TypedFunction) -> None:
         for item in block.body:
             need(item.operation in OPERATIONS, f"no operation {item.operation}")
             need(all(value in have for value in item.operands), f"{item.operation} in {block.name} before its operands")
-            row = OPERATIONS[item.operation]
-            if "..." not in row.operands and item.operation != "is_null":
-                wanted = row.operands.split()
+            wanted = OPERATIONS[item.operation].split()
+            if "..." not in wanted and item.operation != "is_null":
                 need(len(wanted) == len(item.operands), f"{item.operation} takes {len(wanted)} operands")
                 for kind, value in zip(wanted, item.operands, strict=True):
                     fits = kind in ("=", value.type.kind) or (kind in ("cell", "pairs") and value.type == NULL)

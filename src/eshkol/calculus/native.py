@@ -78,8 +78,8 @@ class Native:
 
     def describe(self, inputs: Sequence[Where], result: str = "f", limit: int = 0, arguments: int = 0) -> FastCode:
         """What `esk_fast_run` takes; it lives as long as this object. `arguments`: how many it is for, 0 for any."""
-        steps = [(Step * max(1, len(w.steps)))(*(Step(*s) for s in w.steps)) for w in inputs]
-        described = (Input * max(1, len(inputs)))()
+        steps = [(Step * len(w.steps))(*(Step(*s) for s in w.steps)) for w in inputs]
+        described = (Input * len(inputs))()
         for k, where in enumerate(inputs):
             described[k] = Input(
                 where.cell or None,

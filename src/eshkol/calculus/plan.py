@@ -57,9 +57,8 @@ class TapePlan:
         self.counted = {c.param: loop for loop, found in self.counters.items() for c in found}
         self.test: dict[Loop, Counter] = {}
         for loop in flow.loops:
-            self.test[loop] = next((c for c in self.counters[loop] if self._is_constant(c.step)), None) or self._count(
-                loop
-            )
+            steady = (counter for counter in self.counters[loop] if self._is_never_zero(counter.step))
+            self.test[loop] = next(steady, None) or self._count(loop)
         self.which: dict[Block, TypedValue] = {}  # which way a block was come to, where several jump to it
         self.ways: dict[Block, list[Block]] = {}  # in the order of the numbers of `which`
         self.direct = {block: self._direct(block) for block in flow.order if block in self.live}
@@ -84,9 +83,13 @@ class TapePlan:
                 pending.extend(before for before, _ in self.flow.into[block])
         return found
 
-    def _is_constant(self, value: TypedValue) -> bool:
+    def _is_literal(self, value: TypedValue) -> bool:
         item = self.flow.maker.get(value)
-        return item is not None and item.operation == "constant" and bool(item.literal)
+        return item is not None and item.operation == "constant"
+
+    def _is_never_zero(self, value: TypedValue) -> bool:
+        item = self.flow.maker.get(value)
+        return item is not None and bool(item.literal)
 
     def _counters(self, loop: Loop) -> list[Counter]:
         found = []
@@ -102,10 +105,7 @@ class TapePlan:
             one, other = item.operands
             if item.operation == "iadd" and other is param:
                 one, other = other, one
-            if one is param and self.flow.block_of[other] not in loop.blocks:
-                back = "sub" if item.operation == "iadd" else "add"
-                found.append(Counter(param, start.args[k], other, back))
-            elif one is param and self._is_constant(other):
+            if one is param and (self._is_literal(other) or self.flow.block_of[other] not in loop.blocks):
                 found.append(Counter(param, start.args[k], other, "sub" if item.operation == "iadd" else "add"))
         return found
 
@@ -250,7 +250,7 @@ class TapePlan:
             seen.add(value)
             if value in touched:
                 used[value] = None
-            elif value in inner:
+            else:
                 pending.extend(self.flow.maker[value].operands)
         return saved, list(used)
 
@@ -285,17 +285,15 @@ class TapePlan:
                 if value in used:
                     self.held[loop][value] = None
 
-        done: set[Block] = set()
         for loop in flow.loops:
             for block in flow.order:
-                if block in loop.blocks and block in self.live and block not in done:
-                    done.add(block)
+                if flow.loop_of[block] is loop and block in self.live:
                     visit(block)
             self.held[loop][self.test[loop].param] = None
             for counter in self.counters[loop]:
                 if counter.param in self.held[loop]:
                     for value in (counter.step, *([counter.start] if counter is self.test[loop] else [])):
-                        if flow.block_of[value] not in loop.blocks and not self._is_literal(value):
+                        if not self._is_literal(value):
                             self.held[loop][value] = None
             if self.is_main and loop.parent is None:
                 continue
@@ -303,10 +301,6 @@ class TapePlan:
                 if out in self.live:
                     waiting[out].update(self.held[loop])
         self.needs = {block: list(found) for block, found in waiting.items()}
-
-    def _is_literal(self, value: TypedValue) -> bool:
-        item = self.flow.maker.get(value)
-        return item is not None and item.operation == "constant"
 
     def _second_pass(self) -> None:
         flow = self.flow
@@ -337,9 +331,8 @@ class TapePlan:
 
     def has_slot(self, value: TypedValue, block: Block) -> bool:
         """Whether, while a block is reversed, a value lies in its slot."""
-        if value in self.known[block] or value in self.saved[block]:
-            return True
-        return self._free(value, block, lambda loop, v: v in self.held[loop])
+        held = self.known[block].union(self.saved[block])
+        return self._lies_there(held, block, lambda loop, v: v in self.held[loop], value)
 
 
 def _smallest_cut(
@@ -349,14 +342,12 @@ def _smallest_cut(
 
     Flows of one unit: a vertex is taken by at most one. `flows` has where the flow through a vertex comes from.
     """
-    if not sources:
-        return []
     operands: dict[TypedValue, list[TypedValue]] = {v: [] for v in users}
     for value, found in users.items():
         for user in found:
             operands[user].append(value)
     flow_from: dict[TypedValue, TypedValue | None] = {}  # vertices with flow: the vertex before
-    flow_to: dict[TypedValue, TypedValue | None] = {}
+    flow_to: dict[TypedValue, TypedValue] = {}  # the vertex after, if any: a flow ends at what is wanted
 
     def augment() -> bool:
         # states: (vertex, side): 0 before its unit of capacity, 1 after it
@@ -424,7 +415,7 @@ def _smallest_cut(
 def _apply(
     path: list[tuple[TypedValue, int]],
     flow_from: dict[TypedValue, TypedValue | None],
-    flow_to: dict[TypedValue, TypedValue | None],
+    flow_to: dict[TypedValue, TypedValue],
 ) -> None:
     """Send a unit along a path of the residual graph."""
     added: list[tuple[TypedValue, TypedValue]] = []
@@ -434,14 +425,10 @@ def _apply(
         if side == 1:
             added.append((one, other))
         else:  # back along an edge that has flow
-            if flow_to.get(other) is one:
-                del flow_to[other]
-            if flow_from.get(one) is other:
-                del flow_from[one]
+            del flow_to[other], flow_from[one]
     flow_from[path[0][0]] = None
     for one, other in added:
         flow_to[one], flow_from[other] = other, one
-    flow_to[path[-1][0]] = None
 
 
 __all__ = ["CHEAP", "F64", "Counter", "TapePlan"]

@@ -77,7 +77,7 @@ class Records(Plain):
     def extra_phis(self, block: Block) -> None:
         self._way = None
         way = self.plan.which.get(block)
-        if way is not None and self.flow.block_of[way] is block and way.type != I1:
+        if way is not None and self.flow.block_of[way] is block:
             ways = self.plan.ways[block]
             self.names[way] = self.phi("i64", lambda: [(str(k), self.ends[b]) for k, b in enumerate(ways)])
             self._way = way
@@ -253,7 +253,7 @@ class Reverse:
         self._slots: dict[TypedValue, str] = {}
         self._adjoints: dict[TypedValue, str] = {}
         self._names: dict[TypedValue, str] = {}  # in the block that is being reversed
-        self._local: dict[TypedValue, str | None] = {}  # adjoints of values of that block alone
+        self._local: dict[TypedValue, str] = {}  # adjoints of values of that block alone
         self.labels = {block: f"r{k}" for k, block in enumerate(self.flow.order)}
         self._users = self._used_elsewhere()
 
@@ -329,12 +329,10 @@ class Reverse:
         before = writer.load("double", slot)
         writer.store("double", writer.op(f"fadd double {before}, {name}"), slot)
 
-    def take(self, value: TypedValue) -> str | None:
+    def take(self, value: TypedValue) -> str:
         """The adjoint of a value where it was computed; nothing is left of it."""
         if value not in self._users:
-            return self._local.pop(value, None)
-        if value not in self._adjoints:
-            self._adjoint(value)
+            return self._local.pop(value, NOTHING)
         slot = self._adjoint(value)
         found = self.writer.load("double", slot)
         self.writer.store("double", NOTHING, slot)
@@ -401,7 +399,7 @@ class Reverse:
             for k, param in enumerate(function.params):
                 if param.type == F64:
                     place = writer.offset("%out", 1 + k, "double")
-                    found = (self.take(param) if param in self.activity.values else None) or double(0.0)
+                    found = self.take(param) if param in self.activity.values else double(0.0)
                     # nothing at all is zero, and not the zero below it
                     writer.store("double", writer.op(f"fadd double {found}, {double(0.0)}"), place)
             writer.store_memory()
@@ -438,12 +436,9 @@ class Reverse:
             writer.do(f"switch i64 {name}, label %{edges[0]} [ {cases} ]")
         for before, edge in zip(ways, edges, strict=True):
             writer.place(edge)
-            if before in plan.live:
-                self._transfer(before, into[before].args, block, taken)
-            else:
-                writer.do("unreachable")
+            self._transfer(before, into[before].args, block, taken)
 
-    def _taken(self, block: Block) -> dict[TypedValue, str | None]:
+    def _taken(self, block: Block) -> dict[TypedValue, str]:
         return {p: self.take(p) for p in block.params if p in self.activity.values}
 
     def _go_round(self, block: Block, loop: Loop) -> None:
@@ -477,9 +472,7 @@ class Reverse:
                 writer.store("i64", before, self.slot(counter.param))
         self._transfer(loop.latch, into[loop.latch].args, block, self._taken(block))
 
-    def _transfer(
-        self, before: Block, args: Sequence[TypedValue], block: Block, taken: dict[TypedValue, str | None]
-    ) -> None:
+    def _transfer(self, before: Block, args: Sequence[TypedValue], block: Block, taken: dict[TypedValue, str]) -> None:
         """Along a jump, backwards: the adjoints of parameters go to what was passed."""
         for param, arg in zip(block.params, args, strict=True):
             found = taken.get(param)
@@ -499,11 +492,9 @@ class Reverse:
             case "math":
                 self._math(item, block)
             case "array_get" | "cell_value":
-                found = self.take(item.result)
-                if found is not None:
-                    shadow = self._shadow(item, block)
-                    before = writer.load("double", shadow)
-                    writer.store("double", writer.op(f"fadd double {before}, {found}"), shadow)
+                found, shadow = self.take(item.result), self._shadow(item, block)
+                before = writer.load("double", shadow)
+                writer.store("double", writer.op(f"fadd double {before}, {found}"), shadow)
             case "array_set":
                 shadow = self._shadow(item, block)
                 found = writer.load("double", shadow)
@@ -533,8 +524,6 @@ class Reverse:
         writer = self.writer
         elsewhere = item.result in self._users
         found = self.take(item.result)
-        if found is None:
-            return
         rule = factors(item.name, len(item.operands))
         assert rule is not None
         names = {"r": item.result} | dict(zip("xy", item.operands, strict=False))
@@ -563,8 +552,7 @@ class Reverse:
         seeds = []
         for result, value in zip(item.results, leaving, strict=True):
             if value in active.values:
-                seed = self.take(result) if result in active.values else None
-                seeds.append(f"double {seed or NOTHING}")
+                seeds.append(f"double {self.take(result) if result in active.values else NOTHING}")
         params = active_params(function, active)
         name = self.forward.functions[function].replace(".forward", ".reverse")
         kind = returned(["double"] * len(params))

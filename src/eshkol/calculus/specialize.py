@@ -300,7 +300,7 @@ class Specializer(ProgramWriter):
         rule = self.primitives.get(name)
         if rule is None:
             raise NotFast(f"the procedure {name}")
-        return rule(self, args, (self.frames[-1].key if self.frames else None, id(node)))
+        return rule(self, args, (self.frames[-1].key, id(node)))
 
     # ---- calls --------------------------------------------------------------------------------------------------
 
@@ -324,7 +324,6 @@ class Specializer(ProgramWriter):
         clause = next((c for c in procedure.code.clauses if _takes(c, len(args))), None)
         if clause is None:
             self.fail()
-            return
         if clause.rest is not None:
             count = len(clause.params)
             args = [*args[:count], as_list(args[count:])]

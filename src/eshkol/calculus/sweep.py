@@ -127,8 +127,6 @@ class Sweep(ABC):
                 self.ends[block] = writer.here
                 writer.br(self.labels[target])
             case Branch(condition=condition, yes=yes, no=no):
-                if self.is_back(block, yes.target) or self.is_back(block, no.target):
-                    writer.poll()
                 self.ends[block] = writer.here
                 writer.br_if(self.names[condition], self.labels[yes.target], self.labels[no.target])
             case Return(values=values):
@@ -148,16 +146,6 @@ class Plain(Sweep):
     def leave(self, values: list[TypedValue]) -> None:
         writer = self.writer
         writer.store_memory()
-        if self.is_main:
-            for k, value in enumerate(values):
-                place = writer.offset("%out", k, "i64")
-                writer.store(machine(value.type), self.names[value], place)
-            writer.do("ret i64 0")
-            return
-        self.give(values)
-
-    def give(self, values: list[TypedValue]) -> None:
-        writer = self.writer
         kind = returned([machine(v.type) for v in values])
         made = f"{{ {', '.join(['i64 0', *(f'{machine(v.type)} poison' for v in values)])} }}"
         for k, value in enumerate(values):

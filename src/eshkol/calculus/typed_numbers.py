@@ -298,7 +298,7 @@ for _name in ("floor", "ceiling", "truncate", "round"):
 # ---- functions -------------------------------------------------------------------------------------------------------
 
 _EXACT_RESULTS = {("exp", 0): 1, ("sin", 0): 0, ("cos", 0): 1, ("tan", 0): 0, ("atan", 0): 0, ("asin", 0): 0,
-                  ("acos", 1): 0, ("log", 1): 0, ("sqrt", 0): 0, ("sqrt", 1): 1}  # fmt: skip
+                  ("acos", 1): 0, ("log", 1): 0}  # fmt: skip
 # where the result is a real number: the argument lies between these
 _DOMAINS = {"sqrt": (0.0, math.inf), "log": (0.0, math.inf), "asin": (-1.0, 1.0), "acos": (-1.0, 1.0)}
 
@@ -312,7 +312,7 @@ def _function(name: str) -> Rule:
             known = _EXACT_RESULTS.get((name, a.datum))
             if known is not None:
                 return Known(known)
-            if name == "sqrt" and a.datum > 0 and math.isqrt(int(a.datum)) ** 2 == a.datum:
+            if name == "sqrt" and a.datum >= 0 and math.isqrt(int(a.datum)) ** 2 == a.datum:
                 return Known(math.isqrt(int(a.datum)))
         if name == "log" and is_exact(a):  # an exact zero has none
             s.need(compare(s, "gt", a, Known(0)))

@@ -110,7 +110,7 @@ class ProgramWriter:
     def jump(self, target: Block, args: Sequence[TypedValue] = ()) -> None:
         self.block.end = Jump(target, list(args))
 
-    def fail(self) -> None:
+    def fail(self) -> NoReturn:
         self.block.end = Fail()
         raise Unreachable
 
@@ -186,8 +186,6 @@ class ProgramWriter:
                             stack.append(other)
                     case Let(variables=names) | LetValues(variables=names):
                         bound.update(names)
-                        if isinstance(node, LetValues) and node.rest is not None:
-                            bound.add(node.rest)
                     case Lambda(clauses=clauses):
                         bound.update(v for c in clauses for v in (*c.params, *([c.rest] if c.rest else [])))
                 stack.extend(children(node))
