@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import planned_edges as edges
 import planned_numerics as numerics
 import planned_ways as ways
 
@@ -392,6 +393,33 @@ FURTHER: dict[str, Case] = {
     "less attention": Case(
         lambda q, k, v: ek.scaled_dot_product_attention(q, k, v),
         ((HALF, (1, 1, (1 << 21) - 1, 128)), (HALF, (1, 1, 64, 128)), (HALF, (1, 1, 64, 128))), ("blocks",), False,
+    ),
+    "complex matrices": Case(edges.complex_matrices, ((COMPLEX, (2, 3, 3)), (COMPLEX, (2, 3, 2))), SMALL, False),
+    "pivots": Case(edges.pivots, ((2, 3, 3), (2, 3, 2), ("int32", (2, 3))), CPU + SMALL, False),
+    "complex parts": Case(
+        edges.complex_parts, ((COMPLEX, (4, 6)), (WHOLE, (2,)), (COMPLEX, (3, 4, 2))), CPU + SMALL, False,
+    ),
+    "sparse": Case(edges.sparse, ((5,), (WHOLE, (5,)), (WHOLE, (4,)), (4, 2)), CPU + SMALL),
+    "tallied": Case(
+        edges.tallied,
+        ((5,), (WHOLE, (20003,)), (20003,), (WHOLE, (6,)), ("float16", (5,))), CPU, False,
+    ),
+    "taken alone": Case(
+        edges.taken_alone,
+        ((50,), (WHOLE, (9000,)), (WHOLE, (3, 70)), (3, 40), ("uint8", (100,))), CPU, False,
+    ),
+    "odd lengths": Case(edges.odd_lengths, ((2, 1009), (53, 2, 19)), (*CUT, "blocks", "single lanes"), False),
+    "odd rows": Case(lambda x: (x.sum(), x.max(), (x * x).sum(1)), ((1, 10007),), (*BLOCKS, "single lanes"), False),
+    "beside each other": Case(edges.beside_each_other, ((9, 4),), CPU, False),
+    "behind one image": Case(
+        edges.behind_one_image, ((1, 2, 6, 6), (3, 2, 3, 3), (3, 1, 1), (3, 1, 1)), CPU + SMALL, False,
+    ),
+    "to the power": Case(edges.to_the_power, ((3, 4), (COMPLEX, (3, 4)), (WHOLE, (3, 4))), CPU, False),
+    "scaled keys": Case(edges.scaled_keys, ((2, 9, 8),) * 3, CPU, False),
+    "nearly attention": Case(edges.nearly_attention, ((2, 9, 8),) * 3 + ((TRUTH, (9, 9)),), CPU, False),
+    "columns left over": Case(lambda x: (ek.cumsum(x, 0), ek.cumprod(x[:, :300], 0)), ((4, 601),), CPU, False),
+    "long signals": Case(
+        edges.long_signals, ((COMPLEX, (2, 6000)), (COMPLEX, (4096, 3)), (2, 64)), CPU + BLOCKS, False,
     ),
     "divided by": Case(ways.divided_by, ((WHOLE, (40,)), (40,), ("uint8", (40,))), CPU, False),
 }  # fmt: skip

@@ -143,7 +143,7 @@ def _reduces(node: Node, target: MachineDescription) -> Pattern | None:
         return None
     (x,) = node.inputs
     runs = reduced(x.shape, node.attrs.axes)
-    if not count(x.shape) or columns(runs) == 1 or x.op is CONST:
+    if not count(x.shape) or columns(runs) == 1:
         return None
     return runs
 

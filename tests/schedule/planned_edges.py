@@ -1,0 +1,133 @@
+"""Functions that are planned for `plan_sizes.txt`: what only few shapes, dtypes and numbers make the compiler do.
+
+`planned_functions.py` says for which inputs and machines.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+import eshkol as ek
+
+
+def complex_matrices(z: Any, b: Any) -> Any:
+    """Factors, solutions and determinants of complex matrices, which machines of blocks make by loops."""
+    definite = z @ z.conj().swapaxes(-1, -2)
+    return (
+        ek.det(z), *ek.slogdet(z), *ek.lu(z), *ek.lu_factor(z), *ek.qr(z[:, :, :2]), *ek.qr(z[:, :2]), ek.solve(z, b),
+        ek.inv(z), ek.cholesky(definite), ek.cholesky(definite, upper=True), ek.triangular_matrix_solve(z, b),
+        ek.det(z[:0]),
+    )  # fmt: skip
+
+
+def pivots(x: Any, b: Any, i: Any) -> Any:
+    """Systems whose factors are given, with the rows that were exchanged."""
+    return *ek.lu_factor(x), ek.lu_solve(x, i, b), ek.lu_solve(x, i, b, adjoint=True), ek.lu_solve(x[:0], i[:0], b[:0])
+
+
+def complex_parts(z: Any, i: Any, w: Any) -> Any:
+    """Complex numbers that are put into places, and convolutions of them."""
+    return z.at[i].set(z[:2]), z.at[i].add(z[1:3] * 2), ek.conv1d(z[None], w), ek.conv1d(z[None], w, padding=1)
+
+
+def sparse(values: Any, places: Any, pointers: Any, dense: Any) -> Any:
+    """A sparse matrix times a dense one; its derivative turns it."""
+    return ek.sparse_mm(values, places, pointers, (3, 4), dense), ek.sparse_mm(
+        values, places, pointers, (3, 4), dense[:, 0]
+    )
+
+
+def tallied(x: Any, i: Any, y: Any, n: Any, h: Any) -> Any:
+    """Many numbers that are added at few places: one for each, one for all, whole ones, halves, too many places."""
+    return (
+        x.index_add(0, i, y), x.at[i].add(2.0), x[:4].index_add(0, i % 4, y), n.index_add(0, i, i), x.at[i].set(y),
+        h.index_add(0, i, y.astype(ek.float16)), ek.zeros((3000,)).index_add(0, i, y),
+    )  # fmt: skip
+
+
+def taken_alone(x: Any, i: Any, j: Any, y: Any, u: Any) -> Any:
+    """Single elements at positions that are given, which nothing else is computed with."""
+    return (
+        ek.take(x, i, 0), ek.take_along(y, j, 1), ek.take(x, u, 0), ek.take(x, i[:9], 0), ek.take(x * 2, i, 0),
+        ek.take(y, i, 1), ek.take(x.astype(ek.complex64), i, 0),
+    )  # fmt: skip
+
+
+def odd_lengths(x: Any, y: Any) -> Any:
+    """Rows and columns that are cut into parts of which the last is shorter."""
+    return x.sum(1), (x * 2).max(axis=1), y.sum(0), (y + 1).sum((0, 1)), y.sum((0, 2)), ek.softmax(x, -1), x.sum()
+
+
+def beside_each_other(x: Any) -> Any:
+    """Sums of what is padded with zeros: parts that follow one another, with gaps, and that overlap."""
+
+    def put(first: int, length: int, axis: int = 0, value: float = 0.0) -> Any:
+        part = ek.sin(x[first : first + length] if axis == 0 else x[:, first : first + length])
+        rest = (first, x.shape[axis] - first - length)
+        return ek.pad(part, (rest, (0, 0)) if axis == 0 else ((0, 0), rest), value=value)
+
+    return (
+        put(0, 2) + put(4, 2), put(0, 2) + put(4, 2) + put(7, 2), put(0, 2) + put(7, 2) + put(4, 2),
+        put(0, 3) + put(2, 2), put(1, 2) + put(1, 2, 1), put(0, 2) + put(2, 7), put(5, 4) + put(0, 2) + put(2, 1),
+        put(0, 2, 1) + put(3, 1, 1), put(0, 2, 0, 1.0) + put(4, 2), put(1, 2) + put(4, 2) + put(3, 3),
+    )  # fmt: skip
+
+
+def behind_one_image(x: Any, w: Any, b: Any, s: Any) -> Any:
+    """What follows a convolution, in every order; each is one of its own."""
+    y = (ek.conv2d(x * (k + 2.0), w) for k in range(12))
+    return (
+        ek.relu(b - next(y)), ek.relu(next(y) * s + b), ek.relu(s * (b - next(y)) - b), ek.relu(2.0 - next(y)),
+        (next(y) + b) * s, ek.relu(next(y) / s), b - next(y) * s, 1.0 - (b - next(y)), next(y) - b + s,
+        (lambda z: z * z)(next(y)), s / next(y), ek.relu(next(y) * x[:, :1, :4, :4]),
+    )  # fmt: skip
+
+
+def to_the_power(x: Any, z: Any, i: Any) -> Any:
+    """Powers by numbers that stand in the graph."""
+    power, number = ek.power, ek.full
+    return (
+        *(power(x, number((), n)) for n in (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, -1.0, 0.5)), power(x[0], number((3, 4), 1.0)),
+        power(x[0], number((3, 4), 2.0)), power(x[0], number((3, 4), 3.0)), z**2, z**0, z**1, i**2, i**3,
+        power(i, number((), 1, dtype=ek.int64)), power(x.astype(ek.float16), 2.0), power(x.astype(ek.float16), 4.0),
+    )  # fmt: skip
+
+
+def scaled_keys(q: Any, k: Any, v: Any) -> Any:
+    """Attention whose scale is at the keys, at both, at the values, or none."""
+    turned, scale = (lambda y: y.swapaxes(1, 2)), 8**-0.5
+    scores = (
+        q @ turned(k * scale), (q * 0.5) @ turned(k * (2 * scale)), (q @ turned(k)) * scale, q @ turned(k),
+        (q * scale) @ turned(k) * 2,
+    )  # fmt: skip
+    return [*(ek.softmax(s, -1) @ v for s in scores), ek.softmax(q @ turned(k * scale), -1) @ (v * 2)]
+
+
+def nearly_attention(q: Any, k: Any, v: Any, m: Any) -> Any:
+    """Causal attention, and what has another mask, another number, another dtype or another user."""
+    rows, columns, number = ek.iota((9, 1), 0), ek.iota((1, 9), 1), itertools.count(1.0)
+    causal, least = rows >= columns, float(np.finfo(np.float32).min)
+
+    def attended(mask: Any, low: float, high: float = 0.0, again: Any = None, dtype: Any = ek.float32) -> Any:
+        scores = (q.astype(dtype) + next(number)) * 8**-0.5 @ k.astype(dtype).swapaxes(1, 2)
+        weights = ek.softmax(ek.where(mask, scores, low), -1)
+        return ek.where(mask if again is None else again, weights, high) @ v.astype(dtype)
+
+    twice = ek.softmax((q + next(number)) * 8**-0.5 @ k.swapaxes(1, 2), -1)
+    return (
+        attended(causal, least), attended(causal, -1.0), attended(causal, -np.inf), attended(causal, least, 1.0),
+        attended(m, least), attended(rows > columns, least), attended(causal, least, again=m), twice @ v, twice,
+        attended(causal, float(np.finfo(np.float64).min), dtype=ek.float64), attended(columns >= rows, least),
+        attended(rows + 1 >= columns, least),
+    )  # fmt: skip
+
+
+def long_signals(z: Any, y: Any, x: Any) -> Any:
+    """Transforms that blocks make in two parts and in three, by chirps, and halves of scaled real ones."""
+    return (
+        ek.fft(z), ek.ifft(y, axis=0), *(ek.fft(z[:, :n]) for n in (23, 29, 43, 47, 49)), ek.rfft(x * 2),
+        ek.rfft(x * 2) * 3, ek.irfft(ek.rfft(x) * 2), ek.real(ek.ifft(ek.fft(x) * 2)),
+    )  # fmt: skip
