@@ -25,7 +25,13 @@ def complex_matrices(z: Any, b: Any) -> Any:
 
 def pivots(x: Any, b: Any, i: Any) -> Any:
     """Systems whose factors are given, with the rows that were exchanged."""
-    return *ek.lu_factor(x), ek.lu_solve(x, i, b), ek.lu_solve(x, i, b, adjoint=True), ek.lu_solve(x[:0], i[:0], b[:0])
+    return (
+        *ek.lu(x[:, :, :0]),
+        *ek.lu_factor(x),
+        ek.lu_solve(x, i, b),
+        ek.lu_solve(x, i, b, adjoint=True),
+        ek.lu_solve(x[:0], i[:0], b[:0]),
+    )
 
 
 def complex_parts(z: Any, i: Any, w: Any) -> Any:
@@ -34,10 +40,9 @@ def complex_parts(z: Any, i: Any, w: Any) -> Any:
 
 
 def sparse(values: Any, places: Any, pointers: Any, dense: Any) -> Any:
-    """A sparse matrix times a dense one; its derivative turns it."""
-    return ek.sparse_mm(values, places, pointers, (3, 4), dense), ek.sparse_mm(
-        values, places, pointers, (3, 4), dense[:, 0]
-    )
+    """A sparse matrix times a dense one, and what it is turned."""
+    pattern = values, places, pointers, (3, 4)
+    return ek.sparse_mm(*pattern, dense), ek.sparse_mm(*pattern, dense[:, 0]), *ek.csr_turned(places, pointers, 4)
 
 
 def tallied(x: Any, i: Any, y: Any, n: Any, h: Any) -> Any:
@@ -131,3 +136,65 @@ def long_signals(z: Any, y: Any, x: Any) -> Any:
         ek.fft(z), ek.ifft(y, axis=0), *(ek.fft(z[:, :n]) for n in (23, 29, 43, 47, 49)), ek.rfft(x * 2),
         ek.rfft(x * 2) * 3, ek.irfft(ek.rfft(x) * 2), ek.real(ek.ifft(ek.fft(x) * 2)),
     )  # fmt: skip
+
+
+def fragments_in_batches(a: Any, b: Any) -> Any:
+    """Batches of halves, some of which begin later, are turned, or are the same for all."""
+    return (
+        a @ b, a[1:] @ b[1:], a[:1] @ b, a @ b[2], a.swapaxes(1, 2) @ a, a[:, 8:] @ b[:, :, 8:],
+        ek.einsum("bij,bkj->bik", a, a), a[::2] @ b[::2], ek.einsum("bij,bjk->ibk", a, b),
+    )  # fmt: skip
+
+
+def later_parts(x: Any) -> Any:
+    """Attention of parts that begin later in what they are parts of."""
+    q, k, v = (x[1:, n : n + 2] for n in range(3))
+    return ek.scaled_dot_product_attention(q, k, v), ek.scaled_dot_product_attention(x[:1, 2:], x[:1, 1:3], x[:1, :2])
+
+
+def little_of_orders(y: Any) -> Any:
+    """Some ranks of an order, among them none; those at both ends."""
+    values, places = ek.sort(y, 1)
+    down, others = ek.sort(y * 2, 1, descending=True)
+    return (
+        values[:, 3:4], values[:, 5:5], values[:, 7:9], places[:, 8:10], values[1:, 3:4], down[:, :1], others[:, -1:],
+        down[:, 1:2], ek.sort(y + 1, 1)[0][:, 7:7],
+    )  # fmt: skip
+
+
+def handed_on(x: Any, y: Any, i: Any) -> Any:
+    """Branches and loops that hand on what they are given, or constants, beside what they compute."""
+    truth, zeros = x.sum() > 0, ek.zeros((4,))
+    one = ek.cond(truth, lambda a, b: (a, b * 2, zeros), lambda a, b: (a, b * 3, zeros), x, y)
+    same = ek.cond(truth, lambda a, c: c + 0, lambda a, c: ek.zeros((4,)), x, zeros)
+    sides = ek.cond(truth, lambda a, b: (a, b, a), lambda a, b: (b, a, b), x, x * 2)
+    never = ek.scan(lambda s, r: (s + r, s * 2), x[0], y[:0])
+    still = ek.scan(lambda s, r: ((s[0], s[1] + r, s[3], s[2]), s[0]), (x[0], x[1], x[2], x[3]), y)
+    divided = ek.while_loop(lambda s: s.sum() < 99, lambda s: s + (i // i.sum()).sum() + (ek.exp(y) @ y).T[0], x[0])
+    return *one, same, *sides, *never, *still[0], still[1], divided
+
+
+def gates(x: Any, w: Any, b: Any, r: Any) -> Any:
+    """Products with what may follow them in one step: a number, a bias, an activation, a residual."""
+    product = ((x * (k + 2.0)) @ w for k in range(14))
+    behind = [ek.silu(next(product) + b), ek.tanh(next(product)), ek.relu(next(product) * 2 + b) + r]
+    behind += [(lambda y: y * ek.sigmoid(y))(next(product)), (lambda y: ek.sigmoid(y) * y)(next(product) + b) + r]
+    behind += [next(product) + r, b + next(product), ek.sigmoid(next(product) + b) + r, next(product) * 3 + b]
+    behind += [ek.relu(next(product) + x[:, :1]), ek.relu(next(product) + r[0, 0]), next(product).reshape(2, 3, 4) + b]
+    return [*behind, ek.relu(next(product).reshape(24) + r.reshape(24)), (lambda y: y + y)(next(product))]
+
+
+def halves_of_spectra(x: Any) -> Any:
+    """Parts of transforms of real numbers, some of which are scaled as complex ones."""
+    z = x.astype(ek.complex64)
+    return (
+        ek.fft(z * 2)[:, :33], ek.fft(z * 3)[:, :5], ek.fft(z * 2j)[:, :33], ek.fft(z)[:, 3:20], ek.fft(z)[:, :40],
+        ek.fft(z * 4)[:, 31:34], ek.real(ek.ifft(ek.pad(ek.fft(z)[:, :33], ((0, 0), (0, 31))))) * 2,
+    )  # fmt: skip
+
+
+def in_periods(x: Any, y: Any, z: Any) -> Any:
+    """Rows along which what they meet comes again."""
+    rows = x.reshape(4, 3, 64)
+    met = rows + y, rows * z, rows * y + z
+    return [*(ek.softmax(r.reshape(4, 192), -1) for r in met), (rows * z + 1).reshape(4, 192).sum(1)]

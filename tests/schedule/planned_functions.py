@@ -417,9 +417,20 @@ FURTHER: dict[str, Case] = {
     "to the power": Case(edges.to_the_power, ((3, 4), (COMPLEX, (3, 4)), (WHOLE, (3, 4))), CPU, False),
     "scaled keys": Case(edges.scaled_keys, ((2, 9, 8),) * 3, CPU, False),
     "nearly attention": Case(edges.nearly_attention, ((2, 9, 8),) * 3 + ((TRUTH, (9, 9)),), CPU, False),
+    "fragments in batches": Case(
+        edges.fragments_in_batches, ((HALF, (3, 16, 24)), (HALF, (3, 24, 16))), SMALL, False,
+    ),
+    "later parts": Case(edges.later_parts, ((HALF, (2, 4, 20, 16)),), SMALL),
+    "little of orders": Case(edges.little_of_orders, ((4, 90),), CPU + SMALL, False),
+    "handed on": Case(edges.handed_on, ((4, 4), (4, 4), (WHOLE, (4,))), CPU, False),
+    "gates": Case(edges.gates, ((6, 5), (5, 4), (4,), (6, 4)), CPU + SMALL, False),
+    "halves of spectra": Case(edges.halves_of_spectra, ((2, 64),), CPU + SMALL, False),
+    "in periods": Case(edges.in_periods, ((4, 192), (64,), (3, 1)), CORES + SMALL, False),
+    "endless": Case(lambda x: (x.max(), x.sum()), (((1 << 33) + 1,),), ALONE + CPU, False),
     "columns left over": Case(lambda x: (ek.cumsum(x, 0), ek.cumprod(x[:, :300], 0)), ((4, 601),), CPU, False),
     "long signals": Case(
-        edges.long_signals, ((COMPLEX, (2, 6000)), (COMPLEX, (4096, 3)), (2, 64)), CPU + BLOCKS, False,
+        edges.long_signals, ((COMPLEX, (2, 6000)), (COMPLEX, (4096, 3)), (2, 64)),
+        (*CPU, *BLOCKS, "single lanes"), False,
     ),
     "divided by": Case(ways.divided_by, ((WHOLE, (40,)), (40,), ("uint8", (40,))), CPU, False),
 }  # fmt: skip
