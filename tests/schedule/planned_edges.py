@@ -198,3 +198,32 @@ def in_periods(x: Any, y: Any, z: Any) -> Any:
     rows = x.reshape(4, 3, 64)
     met = rows + y, rows * z, rows * y + z
     return [*(ek.softmax(r.reshape(4, 192), -1) for r in met), (rows * z + 1).reshape(4, 192).sum(1)]
+
+
+def gradients_by_hand(q: Any, k: Any, v: Any, c: Any) -> Any:
+    """The gradients of attention as they are derived, and what is nearly that."""
+    number = itertools.count(1.0)
+
+    def made(total: Any, scale: float = 0.25, other: Any = None, dtype: Any = ek.bfloat16, turned: Any = None) -> Any:
+        a, b, x, y = (given.astype(ek.float32) for given in (q + next(number), k, v, c))
+        weights = ek.softmax((a * 0.25) @ b.swapaxes(1, 2), -1)
+        times = weights * (y @ x.swapaxes(1, 2))
+        scores = times + weights * total(-times)
+        of_keys = (scores.swapaxes(1, 2) if turned is None else turned(scores)) @ a
+        of_queries, of_values = scores @ (b if other is None else other), weights.swapaxes(1, 2) @ y
+        found = (weights @ x, of_queries * scale, of_keys * scale, of_values)
+        return [y.astype(dtype) for y in found]
+
+    def usual(n: Any) -> Any:
+        return n.sum(-1)[..., None]
+
+    return (
+        *made(usual), *made(lambda n: n.sum(-1, keepdims=True)), *made(lambda n: n.sum(-2)[..., None]),
+        *made(lambda n: n.sum(-1)[:, None]), *made(usual, scale=0.5), *made(usual, other=v.astype(ek.float32)),
+        *made(usual, dtype=ek.float16), *made(usual, turned=lambda s: s)[1:],
+    )  # fmt: skip
+
+
+def other_products(x: Any, w: Any, i: Any, h: Any) -> Any:
+    """Products in dtypes that machines have no fragments for, and of two dtypes."""
+    return x @ w, i @ i, (h @ h).astype(ek.float32), h.astype(ek.float32) @ h.astype(ek.float32), h @ h.T

@@ -427,6 +427,12 @@ FURTHER: dict[str, Case] = {
     "halves of spectra": Case(edges.halves_of_spectra, ((2, 64),), CPU + SMALL, False),
     "in periods": Case(edges.in_periods, ((4, 192), (64,), (3, 1)), CORES + SMALL, False),
     "endless": Case(lambda x: (x.max(), x.sum()), (((1 << 33) + 1,),), ALONE + CPU, False),
+    "gradients by hand": Case(edges.gradients_by_hand, ((HALF, (2, 32, 16)),) * 4, SMALL, False),
+    "other products": Case(
+        edges.other_products,
+        (("float64", (32, 48)), ("float64", (48, 32)), ("int32", (32, 32)), ("float16", (32, 32))), SMALL, False,
+    ),
+    "larger loss": Case(lambda x, i: ek.cross_entropy(x, i), ((100, 3), (WHOLE, (100,))), CPU + SMALL),
     "columns left over": Case(lambda x: (ek.cumsum(x, 0), ek.cumprod(x[:, :300], 0)), ((4, 601),), CPU, False),
     "long signals": Case(
         edges.long_signals, ((COMPLEX, (2, 6000)), (COMPLEX, (4096, 3)), (2, 64)),

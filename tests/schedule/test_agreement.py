@@ -149,6 +149,14 @@ def test_one_program_serves_all_sizes() -> None:
     programs = [kernel.program for kernel in kernels]
     assert programs[0] is programs[1]
     assert other.program is not programs[0]
+    pairs = ((5,), (1,)), ((2, 3), (1, 1)), ((2, 3), (3,))
+    with nothing_kept():
+        one, same, row = (
+            lowered(ek.maximum(*(ek.tensor(np.ones(shape, np.float32)) for shape in pair))._node, DESCRIPTION).program
+            for pair in pairs
+        )
+    assert one is same
+    assert row is not same
 
 
 @pytest.mark.unchecked  # values are looked at instead

@@ -11,11 +11,15 @@ import numpy as np
 import pytest
 
 import eshkol as ek
-from eshkol.graph.node import Node, constant
+from eshkol.atlas.machines import CORES
+from eshkol.graph.node import Node, Scope, constant, placeholder
 from eshkol.ops import dtypes
+from eshkol.ops.contraction import matrix_product
+from eshkol.ops.row import Aval
 from eshkol.schedule.kernels.scalars import bounds, compared
 from eshkol.schedule.kernels.transforms import GREATEST_RADIX, length_for, radices, unit
 from eshkol.schedule.rewrite.algebra import _casts_finite, _power_of_two, finite, nonnegative
+from eshkol.schedule.rewrite.arrange import PRODUCT, SMALL, WORTH, arrange
 from eshkol.schedule.rewrite.signals import _divided, _length_for
 
 RANGES = [(least, most) for most in range(5) for least in range(most + 1)]
@@ -135,6 +139,32 @@ def test_numbers_whose_reciprocals_are_exact(name: str) -> None:
         assert _power_of_two(-(2.0**power), dtype)
     for value in (0.0, 3.0, 0.3, 2.0 ** (tiny - 1), 2.0**-tiny * 2 if name != "float64" else math.inf, math.nan):
         assert not _power_of_two(value, dtype), value
+
+
+# --- products of products ---------------------------------------------------------------------------
+
+
+def multiplications(node: Node) -> int:
+    """Of a product and of those that it is made of."""
+    if node.op is not PRODUCT:
+        return 0
+    return node.size * node.inputs[0].shape[1] + sum(map(multiplications, node.inputs))
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_chains_of_products_take_the_shorter_way(first: bool) -> None:
+    """And stay as they are where it is not much shorter, or all is little."""
+    for m, k, j, n in itertools.product((2, 12, 70), repeat=4):
+        shapes = ((m, k), (k, j), (j, n))
+        a, b, c = (placeholder(Aval(shape, dtypes.float32), Scope("trace", "a chain")) for shape in shapes)
+        ways = [matrix_product(matrix_product(a, b), c), matrix_product(a, matrix_product(b, c))]
+        given, other = ways if first else ways[::-1]
+        (found,) = arrange([given], CORES)
+        now, then = multiplications(given), multiplications(other)
+        assert now == (m * k * j + m * j * n if first else k * j * n + m * k * n)
+        shorter = now >= SMALL and then <= WORTH * now
+        assert multiplications(found) == (then if shorter else now)
+        assert (found.inputs[0].op is PRODUCT) == (first is not shorter)
 
 
 # --- lengths of transforms --------------------------------------------------------------------------
