@@ -60,6 +60,7 @@ MACHINES = {
         small=1 << 10,
         held=1 << 9,
     ),
+    "single lanes": replace(DESCRIPTION, subgroup=1, shared_memory=1 << 10),
     "high": replace(DESCRIPTION, float32_products=Precision.HIGH),
 }
 LARGEST = 1 << 24  # elements of inputs that are made

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import planned_edges as edges
 import planned_numerics as numerics
 import planned_ways as ways
 
@@ -392,6 +393,50 @@ FURTHER: dict[str, Case] = {
     "less attention": Case(
         lambda q, k, v: ek.scaled_dot_product_attention(q, k, v),
         ((HALF, (1, 1, (1 << 21) - 1, 128)), (HALF, (1, 1, 64, 128)), (HALF, (1, 1, 64, 128))), ("blocks",), False,
+    ),
+    "complex matrices": Case(edges.complex_matrices, ((COMPLEX, (2, 3, 3)), (COMPLEX, (2, 3, 2))), SMALL, False),
+    "pivots": Case(edges.pivots, ((2, 3, 3), (2, 3, 2), ("int32", (2, 3))), CPU + SMALL, False),
+    "complex parts": Case(
+        edges.complex_parts, ((COMPLEX, (4, 6)), (WHOLE, (2,)), (COMPLEX, (3, 4, 2))), CPU + SMALL, False,
+    ),
+    "sparse": Case(edges.sparse, ((5,), (WHOLE, (5,)), (WHOLE, (4,)), (4, 2)), CPU + SMALL),
+    "tallied": Case(
+        edges.tallied,
+        ((5,), (WHOLE, (20003,)), (20003,), (WHOLE, (6,)), ("float16", (5,))), CPU, False,
+    ),
+    "taken alone": Case(
+        edges.taken_alone,
+        ((50,), (WHOLE, (9000,)), (WHOLE, (3, 70)), (3, 40), ("uint8", (100,))), CPU, False,
+    ),
+    "odd lengths": Case(edges.odd_lengths, ((2, 1009), (53, 2, 19)), (*CUT, "blocks", "single lanes"), False),
+    "odd rows": Case(lambda x: (x.sum(), x.max(), (x * x).sum(1)), ((1, 10007),), (*BLOCKS, "single lanes"), False),
+    "beside each other": Case(edges.beside_each_other, ((9, 4),), CPU, False),
+    "behind one image": Case(
+        edges.behind_one_image, ((1, 2, 6, 6), (3, 2, 3, 3), (3, 1, 1), (3, 1, 1)), CPU + SMALL, False,
+    ),
+    "to the power": Case(edges.to_the_power, ((3, 4), (COMPLEX, (3, 4)), (WHOLE, (3, 4))), CPU, False),
+    "scaled keys": Case(edges.scaled_keys, ((2, 9, 8),) * 3, CPU, False),
+    "nearly attention": Case(edges.nearly_attention, ((2, 9, 8),) * 3 + ((TRUTH, (9, 9)),), CPU, False),
+    "fragments in batches": Case(
+        edges.fragments_in_batches, ((HALF, (3, 16, 24)), (HALF, (3, 24, 16))), SMALL, False,
+    ),
+    "later parts": Case(edges.later_parts, ((HALF, (2, 4, 20, 16)),), SMALL),
+    "little of orders": Case(edges.little_of_orders, ((4, 90),), CPU + SMALL, False),
+    "handed on": Case(edges.handed_on, ((4, 4), (4, 4), (WHOLE, (4,))), CPU, False),
+    "gates": Case(edges.gates, ((6, 5), (5, 4), (4,), (6, 4)), CPU + SMALL, False),
+    "halves of spectra": Case(edges.halves_of_spectra, ((2, 64),), CPU + SMALL, False),
+    "in periods": Case(edges.in_periods, ((4, 192), (64,), (3, 1)), CORES + SMALL, False),
+    "endless": Case(lambda x: (x.max(), x.sum()), (((1 << 33) + 1,),), ALONE + CPU, False),
+    "gradients by hand": Case(edges.gradients_by_hand, ((HALF, (2, 32, 16)),) * 4, SMALL, False),
+    "other products": Case(
+        edges.other_products,
+        (("float64", (32, 48)), ("float64", (48, 32)), ("int32", (32, 32)), ("float16", (32, 32))), SMALL, False,
+    ),
+    "larger loss": Case(lambda x, i: ek.cross_entropy(x, i), ((100, 3), (WHOLE, (100,))), CPU + SMALL),
+    "columns left over": Case(lambda x: (ek.cumsum(x, 0), ek.cumprod(x[:, :300], 0)), ((4, 601),), CPU, False),
+    "long signals": Case(
+        edges.long_signals, ((COMPLEX, (2, 6000)), (COMPLEX, (4096, 3)), (2, 64)),
+        (*CPU, *BLOCKS, "single lanes"), False,
     ),
     "divided by": Case(ways.divided_by, ((WHOLE, (40,)), (40,), ("uint8", (40,))), CPU, False),
 }  # fmt: skip

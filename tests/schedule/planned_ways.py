@@ -198,8 +198,8 @@ def ranks(x: Any, i: Any) -> Any:
         down[0][:4],
         ek.sort(i, 1)[0],
         ek.median(x, 1)[0],
+        values[:, 4:4],
     )
-    values[:, 4:4]
 
 
 def searched(x: Any, y: Any) -> Any:
@@ -209,8 +209,8 @@ def searched(x: Any, y: Any) -> Any:
         ek.argmax(y, 1),
         ek.argmin(y),
         ek.argmax(y, 0),
+        ek.argmax(y > 1, 1),
     )
-    ek.argmax(y > 1, 1)
 
 
 def signals(x: Any, z: Any) -> Any:
@@ -232,8 +232,8 @@ def updates(x: Any, y: Any, i: Any) -> Any:
         x.at[i].set(y[:2]),
         x.at[1].set(2.0),
         x.at[2:5, ::2].multiply(2.0),
+        ek.vmap(lambda e: e.at[1:4].set(y[0, :3]))(x),
     )
-    ek.vmap(lambda e: e.at[1:4].set(y[0, :3]))(x)
 
 
 def in_rounds(x: Any, y: Any, i: Any) -> Any:

@@ -11,7 +11,8 @@ import eshkol as ek
 from eshkol.errors import NotANumberError
 from eshkol.graph.node import Node
 from eshkol.schedule.cache import nothing_kept
-from eshkol.schedule.check.agreement import _in_order, _shaken, difference
+from eshkol.schedule.check.agreement import _apart, _in_order, _shaken, difference
+from eshkol.schedule.kernels.kernel import described
 from eshkol.schedule.kernels.lower import lowered
 from eshkol.schedule.run import memory
 
@@ -46,6 +47,18 @@ def test_values_are_shaken_by_as_much_as_rounding_does(dtype: str, least: float,
     assert _shaken(ones, np.random.default_rng(0)).dtype == ones.dtype
     whole = np.arange(5)
     assert _shaken(whole, np.random.default_rng(0)) is whole
+
+
+@pytest.mark.parametrize(
+    ("dtype", "lost"),
+    [("float16", 1e-8), ("float32", 1e-37), ("complex64", 1e-37), ("float64", 1e-301), ("complex128", 1e-301)],
+)
+def test_what_is_too_small_for_a_dtype_may_be_lost(dtype: str, lost: float) -> None:
+    small = np.array([lost, 0.0]).astype(dtype)
+    assert not _apart(small, np.zeros(2, dtype)).any()
+    large = np.array([min(1e30 * lost, 1e-3), 0.0]).astype(dtype)
+    assert _apart(large, np.zeros(2, dtype)).tolist() == [True, False]
+    assert _apart(np.zeros((0, 2), dtype), np.zeros((0, 2), dtype)).shape == (0, 2)
 
 
 def test_rows_in_order() -> None:
@@ -106,6 +119,27 @@ def node_of(size: int, dtype: str = "float32") -> Node:
     return ek.maximum(x, y)._node
 
 
+def test_groups_of_all_sizes_have_one_program() -> None:
+    from eshkol.backends.reference.backend import DESCRIPTION
+
+    def programs(size: int, other: int) -> list[Any]:
+        given = [ek.tensor(np.ones(n, np.float32)) for n in (size, other)]
+        compiled = ek.jit(lambda x, y: ek.maximum(x, y) * 2, dynamic=False).traced(*given).compiled
+        steps = compiled.plan(DESCRIPTION).steps
+        return [step.kernel.program for step in steps]
+
+    with nothing_kept():
+        (one,), (same,), (wider,) = programs(5, 5), programs(9, 9), programs(5, 1)
+    assert one is same
+    assert wider is not one
+
+
+def test_errors_name_operands() -> None:
+    values = ek.sort(ek.tensor([[2.0, 1.0]]), 1)[0]._node
+    assert described(values.inputs[0]) == "sort(float32[1, 2])"
+    assert described(values) == "pick(several)"
+
+
 def test_one_program_serves_all_sizes() -> None:
     from eshkol.backends.reference.backend import DESCRIPTION
 
@@ -115,6 +149,14 @@ def test_one_program_serves_all_sizes() -> None:
     programs = [kernel.program for kernel in kernels]
     assert programs[0] is programs[1]
     assert other.program is not programs[0]
+    pairs = ((5,), (1,)), ((2, 3), (1, 1)), ((2, 3), (3,))
+    with nothing_kept():
+        one, same, row = (
+            lowered(ek.maximum(*(ek.tensor(np.ones(shape, np.float32)) for shape in pair))._node, DESCRIPTION).program
+            for pair in pairs
+        )
+    assert one is same
+    assert row is not same
 
 
 @pytest.mark.unchecked  # values are looked at instead

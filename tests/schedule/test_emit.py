@@ -181,7 +181,7 @@ def test_sums_along_all_axes(axes, dtype):
     x = np.random.default_rng(0).integers(0, 9, (3, 4, 5)).astype(dtype)
     wanted = x.sum(axes, dtype=dtype)
     for instruction, first, want in (
-        ("ADD", 0, wanted), ("ADD", 3, (wanted + 3).astype(dtype)), ("MAX", lambda d: d.limits()[0], x.max(axes)),
+        ("ADD", 0, wanted), ("MAX", lambda d: d.limits()[0], x.max(axes)),
         ("MIN", lambda d: d.limits()[1], x.min(axes)),
     ):  # fmt: skip
         got = computed(wanted.shape, dtypes.of(dtype), along(instruction, axes, first), x)

@@ -359,7 +359,8 @@ def test_what_holds_more_than_values_is_refused(value: Any) -> None:
     "value",
     [["os:system", "true"], ["eshkol.support.flags:text", "ESHKOL_DEBUG"], ["eshkol.errors:Span"], ["tuple", {}], [],
      ["dtype", "nothing"], ["numpy", 1], ["enum", "eshkol.atlas.types:Type", "none"], ["float", "x"], {}, ["complex"],
-     ["eshkol.schedule.pipeline:Compiled", [], []], ["inspect:Attribute", "a", "b", None, None]],
+     ["eshkol.schedule.pipeline:Compiled", [], []], ["enum", "eshkol.schedule.kernels.tiling:TilingOf", "x"],
+     ["inspect:Attribute", "a", "b", None, None]],
 )  # fmt: skip
 def test_what_names_no_values_is_refused(value: Any) -> None:
     with pytest.raises(NotKept):

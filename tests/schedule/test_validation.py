@@ -259,6 +259,16 @@ def test_two_kernels_of_which_one_is_another_are_validated_again(checks):
         assert checks.kernels == before
 
 
+def test_kernels_behind_one_that_was_seen_are_compared(checks, backend):
+    x = floats(3, 4)
+    ek.jit(lambda x: ek.cumsum(x, 1))(x).numpy()
+    before = checks.kernels
+    ek.jit(lambda x: ek.cumprod(ek.cumsum(x, 1), 0))(x).numpy()
+    assert checks.kernels == before + 1
+    ek.jit(lambda x: ek.cumprod(ek.cumsum(x, 1), 0) + 0)(x).numpy()
+    assert checks.kernels == before + 1
+
+
 # --- passes over plans ------------------------------------------------------------------------------
 
 

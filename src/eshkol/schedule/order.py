@@ -41,7 +41,7 @@ def _depths(results: list[Node], known: Collection[Node]) -> dict[Node, int]:
                 raise unknown_value()
             depth[node] = 0  # until its inputs are known; a graph has no cycles
             stack.append((node, True))
-            stack.extend((x, False) for x in node.inputs if x not in depth)
+            stack.extend((x, False) for x in node.inputs)
     return {node: d for node, d in depth.items() if d}
 
 
@@ -56,9 +56,8 @@ def _ordered(results: list[Node], depth: dict[Node, int]) -> list[Node]:
         elif node not in seen and node in depth:
             seen.add(node)
             stack.append((node, True))
-            inputs = [x for x in node.inputs if x not in seen and x in depth]
-            if len(inputs) > 1:
-                inputs.sort(key=depth.__getitem__)  # the deepest is taken from the stack first
+            inputs = [x for x in node.inputs if x in depth]
+            inputs.sort(key=depth.__getitem__)  # the deepest is taken from the stack first
             stack.extend((x, False) for x in inputs)
     return order
 

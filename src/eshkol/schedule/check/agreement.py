@@ -114,7 +114,7 @@ def _is_half(dtype: np.dtype[Any]) -> bool:
 def _shaken(array: Any, noise: Any) -> Any:
     """Floats, each changed by a few units in the last place."""
     unit = _units(array.dtype)
-    if not unit or not array.size:
+    if not unit:
         return array
     far = unit * (1 if _is_half(array.dtype) else 4)
     factor = 1 + far * noise.uniform(-1, 1, array.shape)
@@ -159,7 +159,7 @@ def _apart(expected: Any, found: Any) -> Any:
     assert expected.shape == found.shape, f"{found.shape} instead of {expected.shape}"
     assert expected.dtype == found.dtype, f"{found.dtype} instead of {expected.dtype}"
     unit = _units(expected.dtype)
-    if not unit or not expected.size:
+    if not unit:
         return np.asarray(expected != found)
     with np.errstate(all="ignore"):
         e, f = _wide(expected), _wide(found)

@@ -99,7 +99,7 @@ class Emitter(IndexCode):
         return self.emit("SubGroupXor", value.dtype, [self.register(value), mask], [ty])
 
     def reduce(self, instruction: str, extents: Sequence[int], body: Callable[..., Any], first: Any) -> Scalar:
-        """The scalars `body(j)` for all j in `extents`, combined with an instruction, starting from `first`."""
+        """The scalars `body(j)` for all j in `extents`, combined by ADD, MUL, MAX or MIN, whose neutral is `first`."""
         return Reduction(self, instruction, list(extents), body, first).result()
 
 

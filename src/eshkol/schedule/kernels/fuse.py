@@ -143,7 +143,7 @@ def _reduces(node: Node, target: MachineDescription) -> Pattern | None:
         return None
     (x,) = node.inputs
     runs = reduced(x.shape, node.attrs.axes)
-    if not count(x.shape) or columns(runs) == 1 or x.op is CONST:
+    if not count(x.shape) or columns(runs) == 1:
         return None
     return runs
 
@@ -521,7 +521,7 @@ def _finished(g: _Growing, target: MachineDescription) -> Node | Group:
     nodes = tuple(reversed(g.members))
     reductions = [n for n in nodes if n.op.reduces is not None or n.op.name == PICK]
     kind, runs, shape = g.kind, g.runs, g.shape
-    if runs and not reductions and all(count(n.shape) != g.size for n in nodes):
+    if not reductions and all(count(n.shape) != g.size for n in nodes):
         kind, runs = "elementwise", ()  # the reductions are elsewhere, and here is what follows from them
     if len(nodes) == 1 and not runs:
         return nodes[0]

@@ -23,7 +23,6 @@ from eshkol.schedule.kernels.scalars import INDEX, TYPES, Scalar
 
 BLOCK = 1024  # terms that are accumulated in one loop
 STRETCH = 8192  # elements that one array instruction combines (it has many partial sums)
-NEUTRAL = {"ADD": 0, "MUL": 1, "XOR": 0}  # of the others, taking the first value again changes nothing
 ACCUMULATED = {operation.value: operation.name for operation in ReduceOperation}
 ARRAY_INSTRUCTIONS = {"ADD": "ReduceAdd", "MUL": "ReduceMul", "MAX": "ReduceMax", "MIN": "ReduceMin"}
 
@@ -47,11 +46,7 @@ class Reduction:
         e = self.e
         if 0 in self.extents:
             return e.constant(self.first, self.dtype)
-        total = self._over(0, ())
-        neutral = NEUTRAL.get(self.instruction, self.first)
-        if neutral != self.first:
-            total = self._step(e.constant(self.first, total.dtype), total)
-        return e.convert(total, self.dtype)
+        return e.convert(self._over(0, ()), self.dtype)
 
     def _over(self, axis: int, index: tuple[Scalar, ...]) -> Scalar:
         """All terms whose index begins as given."""
@@ -71,36 +66,21 @@ class Reduction:
         blocks, rest = divmod(extent, BLOCK)
         total = self._along(blocks, lambda q: self._loop(BLOCK, lambda j: term(q * BLOCK + j)))
         if rest:
-            total = self._step(total, self._loop(rest, lambda j: term(j + blocks * BLOCK)))
+            total = self.e.op(self.instruction, total, self._loop(rest, lambda j: term(j + blocks * BLOCK)))
         return total
 
     def _loop(self, extent: int, term: Callable[[Scalar], Scalar]) -> Scalar:
-        start = self.e.constant(NEUTRAL.get(self.instruction, self.first), self.compute)
-        total = self.e.variable(start)
+        total = self.e.variable(self.e.constant(self.first, self.compute))
         with self.e.counted(extent) as j:
-            if self.instruction in ACCUMULATED:
-                self.e.accumulate(total, ACCUMULATED[self.instruction], term(j))
-            else:
-                self.e.assign(total, self._step(total, term(j)))
+            self.e.accumulate(total, ACCUMULATED[self.instruction], term(j))
         return total
-
-    def _step(self, total: Scalar, term: Scalar) -> Scalar:
-        e = self.e
-        found = e.op(self.instruction, total, term)
-        if self.instruction not in ("MAX", "MIN") or not total.dtype.is_float:
-            return found
-        found = e.select(e.compare("NE", term, term), term, found)  # NaN must not be passed over
-        return e.select(e.compare("NE", total, total), total, found)
 
     # --- elements one after another ----------------------------------------------------------------
 
     def _run(self, axis: int, index: tuple[Scalar, ...]) -> Scalar | None:
         """The rest of the axes as array instructions, if their terms lie one after another in an input."""
-        name = ARRAY_INSTRUCTIONS.get(self.instruction)
-        if (
-            name is None or self.dtype.is_complex or (self.dtype.is_float and self.instruction in ("MAX", "MIN"))
-        ):  # these pass over NaN
-            return None
+        if self.dtype.is_complex or (self.dtype.is_float and self.instruction in ("MAX", "MIN")):
+            return None  # these pass over NaN
         if self.compute is not self.dtype and axis > 0:  # would round in between
             return None
         e, extents = self.e, self.extents[axis:]
@@ -116,7 +96,7 @@ class Reduction:
         if not self._trailing(read, places, inner, extents) or any(_since(p, since) for p in outer):
             return None
         base = e.ravel(list(outer), read.shape[: len(outer)]) * total
-        return self._stretches(name, read, base, total)
+        return self._stretches(ARRAY_INSTRUCTIONS[self.instruction], read, base, total)
 
     def _trailing(self, read: Read, places: Sequence[Any], inner: Sequence[Scalar], extents: Sequence[int]) -> bool:
         if isinstance(places, Here) or len(places) < len(inner):
@@ -136,7 +116,7 @@ class Reduction:
             return stretch(base, total)
         whole, rest = divmod(total, STRETCH)
         found = self._along(whole, lambda q: stretch(base + q * STRETCH, STRETCH))
-        return self._step(found, stretch(base + whole * STRETCH, rest)) if rest else found
+        return e.op(self.instruction, found, stretch(base + whole * STRETCH, rest)) if rest else found
 
 
 def _since(place: Any, serial: int) -> bool:

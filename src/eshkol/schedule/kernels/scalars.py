@@ -344,11 +344,10 @@ class ScalarCode:
             return self.op(name, one, other)
         if one.known is not None and other.known is not None:
             return self.number(FOLDED[name](one.known, other.known))
-        if other.known is not None:
-            if (name in ("ADD", "SUB") and other.known == 0) or (name in ("MUL", "DIV") and other.known == 1):
-                return one
-            if (name == "REM" and other.known == 1) or (name == "MUL" and other.known == 0):
-                return self.number(0)
+        if (name in ("ADD", "SUB") and other.known == 0) or (name in ("MUL", "DIV") and other.known == 1):
+            return one
+        if (name == "REM" and other.known == 1) or (name == "MUL" and other.known == 0):
+            return self.number(0)
         if one.known == 0 and name == "ADD":
             return other
         least, most = bounds(name, one, other)

@@ -80,7 +80,7 @@ def radices(n: int) -> tuple[int, ...] | None:
     """The radices of the passes of a transform; None if one would be too great."""
     twos = (n & -n).bit_length() - 1
     rest = n >> twos
-    found = [2] if twos == 1 else [4] * (-twos % 3) if twos else []
+    found = [2] if twos == 1 else [4] * (-twos % 3)
     found += [8] * ((twos - sum(r.bit_length() - 1 for r in found)) // 3)
     for odd in range(3, GREATEST_RADIX + 1, 2):
         while rest % odd == 0:

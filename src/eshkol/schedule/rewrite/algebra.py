@@ -278,7 +278,7 @@ def _axis_of_gaps(x: Node) -> int | None:
     if x.op is concatenate:
         axis: int = a.axis
         return axis if any(number(part) == 0 for part in x.inputs) else None
-    if number(x.inputs[1]) != 0 or any(a.interior) or min((*a.low, *a.high), default=-1) < 0:
+    if number(x.inputs[1]) != 0 or any(a.interior) or any(n < 0 for n in (*a.low, *a.high)):
         return None
     found = [k for k, (low, high) in enumerate(zip(a.low, a.high, strict=True)) if low or high]
     return found[0] if len(found) == 1 else None

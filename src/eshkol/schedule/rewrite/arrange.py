@@ -23,7 +23,6 @@ from eshkol.ops.movement import Permutation, permute, reshape
 from eshkol.ops.reductions import Along, sum_
 from eshkol.ops.shapes import count
 from eshkol.ops.slicing import pad_constant, slice_
-from eshkol.ops.structural import CONST
 from eshkol.schedule.rewrite.rules import build, held, made, number, reshaped
 from eshkol.schedule.rewrite.walk import New, again, in_order, visible, walked
 
@@ -108,7 +107,7 @@ def _diagonal(node: Node, alone: set[Node]) -> Node | None:
     if product.shape != (n, n) or node.shape != (n,) or (how.start, how.step) != ((0,), (n + 1,)):
         return None
     a, b = product.inputs
-    if len(a.shape) != 2 or len(b.shape) != 2 or not product.dtype.is_float or product.dtype.bits < 32:
+    if not product.dtype.is_float or product.dtype.bits < 32:
         return None
     return build(sum_, Along((1,), False), build(mul, None, a, build(permute, Permutation((1, 0)), b)))
 
@@ -118,11 +117,11 @@ def _diagonal(node: Node, alone: set[Node]) -> Node | None:
 
 def _in_order(node: Node, alone: set[Node]) -> Node | None:
     """(a @ b) @ c as a @ (b @ c), or the other way, where that takes fewer multiplications."""
-    if len(node.shape) != 2 or any(len(x.shape) != 2 for x in node.inputs):
+    if len(node.shape) != 2:
         return None
     left, right = node.inputs
     for inner, first in ((left, True), (right, False)):
-        if not made(inner, PRODUCT) or inner not in alone or any(len(x.shape) != 2 for x in inner.inputs):
+        if not made(inner, PRODUCT) or inner not in alone:
             continue
         a, b, c = (*inner.inputs, right) if first else (left, *inner.inputs)
         (m, k), (_, j), n = a.shape, b.shape, c.shape[1]
@@ -156,10 +155,7 @@ def _piece(node: Node) -> int | None:
     """How many terms a piece of a long product has; None where it stays whole."""
     if not made(node, PRODUCT) or len(node.shape) != 2 or not node.dtype.is_float or node.dtype.bits < 32:
         return None
-    a, b = node.inputs
-    if len(a.shape) != 2 or len(b.shape) != 2 or a.op is CONST or b.op is CONST:
-        return None
-    terms, size = a.shape[1], count(node.shape)
+    terms, size = node.inputs[0].shape[1], count(node.shape)
     if terms < LONG or size > RESULTS or min(node.shape) < 2 or terms < 16 * max(node.shape):
         return None
     lengths = range(min(MOST, ROOM // sum(node.shape)), LEAST - 1, -1)

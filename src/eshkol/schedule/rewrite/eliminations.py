@@ -217,8 +217,6 @@ def _solve(node: Node) -> Any:
 
 def _solve_triangle(node: Node) -> Any:
     x, b = node.inputs
-    if not count(node.shape):
-        return _nothing(node)
     a, batch = node.attrs, node.shape[:-2]
     x, b = _wide(x, batch), _wide(b, batch)
     if not a.unit_diagonal:
@@ -284,8 +282,6 @@ def _det(node: Node) -> Any:
     (x,) = node.inputs
     if not x.shape[-1]:
         return expand(constant(1, node.dtype), node.shape)
-    if not count(x.shape):
-        return _nothing(node)
     factors, exchanges, _, _ = _eliminate(x)
     return prod(_diagonal(factors), -1) * _exchange_sign(exchanges, node.dtype)
 

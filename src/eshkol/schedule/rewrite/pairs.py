@@ -180,8 +180,6 @@ def _mul(w: _Walk, node: Node) -> Any:
 def _product(w: _Walk, node: Node) -> Any:
     """Rows of numbers as rows of their parts, times matrices in which a row is followed by i times it."""
     x, y = node.inputs
-    if x.op is CONST or y.op is CONST:
-        return None
     one, other = w.pairs(x), w.pairs(y)
     *lead, k, n = y.shape
     both = reshape(make(DOUBLED, (other,), Doubling(not w.target.blocks)), (*lead, 2 * k, 2 * n))

@@ -83,7 +83,8 @@ def recognize(results: Sequence[Node], target: MachineDescription) -> list[Node]
         return list(results)
     users = Counter(x for node in order for x in visible(node))
     users.update(results)
-    needed, matches = set(results), dict[Node, Match]()
+    needed = set(results)
+    matches: dict[Node, Match] = {}
     for node in reversed(order):
         if node not in needed or node.data is not None:
             continue

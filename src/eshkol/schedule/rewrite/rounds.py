@@ -122,7 +122,7 @@ def _written_behind(product: Node, right: Node, length: int) -> Behind:
 
 def _outer_product(term: Node) -> bool:
     """Whether a node sums the products of two matrices' rows: x transposed times y."""
-    return made(term, PRODUCT) and all(len(x.shape) == 2 for x in term.inputs) and made(term.inputs[0], permute)
+    return made(term, PRODUCT) and len(term.shape) == 2 and made(term.inputs[0], permute)
 
 
 def _product_of_all(first: Node, x: Node, y: Node, length: int) -> Behind:

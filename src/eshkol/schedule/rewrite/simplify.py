@@ -119,7 +119,7 @@ def _walked(results: Sequence[Node], known: Known, loops: Loops | None = None) -
             op = simple.op
             if op.commutes:
                 simple = numbered.setdefault((op, *sorted(map(id, simple.inputs))), simple)
-            elif not op.shared and simple.inputs:
+            elif not op.shared:
                 simple = numbered.setdefault((op, simple.attrs, *map(id, simple.inputs)), simple)
                 has_loops = has_loops or op in NESTED
             new[node] = simple
