@@ -238,11 +238,18 @@ static ITEM *NAME(by_digits)(NAME(Walk) *walk, Pieces pieces, const Seen *seen, 
 
 /* --- results ------------------------------------------------------------------------------------------------------ */
 
+/* The bits of a key, in as many as it has: compilers make vectors of loops over it. */
+static inline WORD NAME(decoded)(const Coding *c, WORD key)
+{
+    const WORD top = (WORD)c->top, turned = key ^ (WORD)c->turn;
+    return !c->is_float ? key ^ (WORD)c->flip : turned & top ? turned ^ top : (WORD)c->ones - turned;
+}
+
 #if HAS_PLACE
 #define VALUE(ELEMENT, X) \
-    (is_mixed(&c, KEY(X)) ? ((const ELEMENT *)row->elements)[PLACE(X)] : decoded(&c, KEY(X)))
+    (is_mixed(&c, KEY(X)) ? ((const ELEMENT *)row->elements)[PLACE(X)] : NAME(decoded)(&c, KEY(X)))
 #else
-#define VALUE(ELEMENT, X) decoded(&c, KEY(X))
+#define VALUE(ELEMENT, X) NAME(decoded)(&c, KEY(X))
 #endif
 
 /* Items of ranks from `first` on become those results of a row that are wanted of them. */

@@ -62,15 +62,6 @@ static inline Coding coding_of(const EshkolOrder *order)
     };
 }
 
-/* The bits of a key. */
-static inline uint64_t decoded(const Coding *c, uint64_t key)
-{
-    if (!c->is_float)
-        return key ^ c->flip;
-    key ^= c->turn;
-    return key & c->top ? key ^ c->top : c->ones - key;
-}
-
 /* Whether a key may stand for different bits. */
 static inline int is_mixed(const Coding *c, uint64_t key)
 {

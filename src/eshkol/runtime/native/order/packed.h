@@ -99,7 +99,7 @@ static void write_packed(const Packing *given, const uint64_t *items, int64_t fi
         const uint64_t key = (items[i] >> packing.place) + packing.least;
         const int known = !packing.dropped && !is_mixed(&packing.coding, key);
         ((uint64_t *)row->values)[first + i] =
-            known ? decoded(&packing.coding, key) : ((const uint64_t *)row->elements)[places[i]];
+            known ? wide_decoded(&packing.coding, key) : ((const uint64_t *)row->elements)[places[i]];
     }
 }
 
