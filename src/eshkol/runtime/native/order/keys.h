@@ -6,10 +6,6 @@
 
 #include "order.h"
 
-#if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__) /* not for who looks for faults */
-#pragma GCC optimize("O3") /* loops over numbers become vectors */
-#endif
-
 /* Of keys: their least and greatest, and whether equal ones may stand for different bits (zeros, NaN). */
 typedef struct {
     uint64_t least, greatest;

@@ -10,6 +10,9 @@
 #include <arm_neon.h>
 #endif
 
+#if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__) /* not for who looks for faults */
+#pragma GCC optimize("O3") /* loops over numbers become vectors */
+#endif
 #define PRAGMA(TEXT) _Pragma(#TEXT)
 #if defined(__clang__)
 #define CHOOSE(NAMES) PRAGMA(clang attribute push(__attribute__((target(NAMES))), apply_to = function))
