@@ -115,6 +115,8 @@ def test_wide_numbers_with_their_places(threads, monkeypatch):
         (high >> 50 << 50) + high % 3,  # what is left out tells apart what is kept does not
         np.where(high % 2 == 0, -(2**63), 2**63 - 1) + high % 40 * np.where(high % 2 == 0, 1, -1),
         np.full(n, 7), np.r_[high[: n - 1], 0], (high % 64 << 57).view(np.uint64) + (high % 7).astype(np.uint64),
+        high - high % 2**30 * (np.arange(n) % 5 > 0), np.repeat(high, 2)[:n] - np.arange(n) % 2,  # even, but for some
+        np.where(np.arange(n) % (n // 256), 2**50 + high % 2**40, high),  # only where one might look
     ]  # fmt: skip
     with Scheduler(threads) as pool:
         monkeypatch.setattr(order, "default_scheduler", lambda: pool)

@@ -60,6 +60,9 @@ CHOSEN = {
     "products.h",
     "factors.h",
     "items.h",
+    "network.h",
+    "rows.h",
+    "buckets.h",
     "jacobi.h",
     "spectra.h",
     "qr.h",
@@ -123,7 +126,7 @@ def test_stress(sanitizers, tests, define, tmp_path):
 @pytest.mark.parametrize(
     ("driver", "sources"),
     [
-        (SORTS, ["order/order.c", "order/search.c", "scheduler.c"]),
+        (SORTS, ["scheduler.c", *(f"order/{path.name}" for path in (NATIVE / "order").glob("*.c"))]),
         (LAUNCHES, ["launches.c", "graphs.c"]),
         (MATRICES, ["scheduler.c", *(f"linear/{path.name}" for path in (NATIVE / "linear").glob("*.c"))]),
     ],

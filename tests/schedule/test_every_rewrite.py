@@ -22,7 +22,7 @@ from eshkol.ops import elementwise as ew
 from eshkol.ops.movement import expand, flip, permute, reshape
 from eshkol.ops.reductions import max_, sum_
 from eshkol.ops.slicing import slice_
-from eshkol.schedule.kernels.divisions import BY
+from eshkol.schedule.kernels.divisions import BY, BY_HALVES
 from eshkol.schedule.rewrite.algebra import nonnegative
 from eshkol.schedule.rewrite.simplify import simplify
 
@@ -41,7 +41,8 @@ CONSTANTS = {
     "i": [0, 1, -1, 2, 3, 7], "u": [0, 1, 2, 3, 255], "b": [False, True], "c": [0j, 1 + 0j, 2j],
 }  # fmt: skip
 ELEMENTWISE = [op for op in TABLE.values() if op.elementwise and not op.composite and not op.traps]
-UNARY = [op for op in ELEMENTWISE if len(op.inputs) == 1 and op is not ew.cast and op not in BY.values()]
+WITH_NUMBERS = (ew.cast, BY_HALVES, *BY.values())  # or a dtype
+UNARY = [op for op in ELEMENTWISE if len(op.inputs) == 1 and op not in WITH_NUMBERS]
 BINARY = [op for op in ELEMENTWISE if len(op.inputs) == 2]
 NUMBERED = {TABLE["polygamma"]}  # takes a number besides
 SHOW_SIGNS = {"atan2", "copysign", "div", "power", "floor_divide", "remainder", "fmod"}  # of zeros, which rules forget

@@ -229,7 +229,27 @@ def test_integers_divided_by_known_numbers(dtype):
             found = computed(lambda x, name=name, by=divisor: getattr(ek, name)(x, by), x)
             np.testing.assert_array_equal(found, want, f"{name} by {divisor}")
             assert found.dtype == want.dtype
-    assert "remainder_by" in names(*decompose([TABLE["remainder"](node(x), 7)]))
+    on_cores = names(*decompose([TABLE["remainder"](node(x), 7)]))
+    assert ("remainder_by_halves" if dtype is np.int64 else "remainder_by") in on_cores
+
+
+def test_what_known_divisors_leave_of_long_integers():
+    """Around multiples, around 2³², and at the ends: where a float that is off by a little would tell."""
+    near = np.arange(-40, 40)
+    x = np.r_[
+        RNG.integers(-(2**63), 2**63, 500),
+        near,
+        near + 2**32,
+        near - 2**32,
+        -(2**63) + near[40:],
+        2**63 - 1 - near[40:],
+    ]
+    for divisor in (3, 7, 768, 99_991, 2**19 - 1, 2**19 + 1, 64):
+        whole = RNG.integers(-(2**62), 2**62, 500) // divisor * divisor
+        y = np.r_[x, whole, whole - 1, whole + 1]
+        np.testing.assert_array_equal(computed(lambda x, by=divisor: x % by, y), y % divisor, f"by {divisor}")
+        fits = divisor < 2**19 and divisor != 64
+        assert ("remainder_by_halves" in names(*decompose([TABLE["remainder"](node(x), divisor)]))) == fits
 
 
 def test_small_multiples_of_long_integers_are_known_to_kernels():

@@ -1,4 +1,4 @@
-"""Rows, and greatest and least elements of small values at hand: computed as they are asked for, with one answer."""
+"""Rows, other orders of axes, greatest and least elements of small values at hand: computed when asked for."""
 
 from __future__ import annotations
 
@@ -46,6 +46,22 @@ def test_extremes_at_hand(name: str, dtype: str, shape: tuple[int, ...]) -> None
     assert found.numpy() == getattr(array, name)()
     assert (found.shape, str(found.dtype)) == ((), "int64" if name.startswith("arg") else dtype)
     assert found.item() == getattr(array, name)().item()
+
+
+@pytest.mark.unchecked
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "int64", "complex128"])
+def test_axes_in_another_order_at_hand(dtype: str) -> None:
+    rng = np.random.default_rng(2)
+    for shape in ((3,), (4, 5), (1, 6), (2, 3, 4), (3, 1, 2, 5), (2, 1, 1, 2, 1, 2, 1, 1, 2), (0, 3), (70, 80)):
+        array = rng.integers(0, 2 if dtype == "bool" else 99, shape).astype(dtype)
+        x, way = ek.tensor(array).realize(), tuple(int(k) for k in rng.permutation(len(shape)))
+        for _ in range(2):
+            found = [(x.permute(way), array.transpose(way)), (x.permute(*way), array.transpose(way)), (x.T, array.T)]
+        for got, want in found:
+            if 0 < array.nbytes <= 1 << 14 and array.ndim <= 8:
+                assert got._node.data is not None, shape  # at once
+            assert (got.shape, got.numpy().dtype) == (want.shape, want.dtype)
+            np.testing.assert_array_equal(got.numpy(), want)
 
 
 NUMBERS = st.sampled_from([0.0, -0.0, 1.0, -1.0, math.nan, math.inf, -math.inf, 1e-45, 2.5])

@@ -48,7 +48,7 @@ def array_of(data: Any, dtype: DType | None) -> Any:
 
 
 _NUMBERS = frozenset((float, int, bool))
-_MODERATE = 1e18  # floats up to here fit every dtype of 32 bits and more, and integers 64 bits
+_MODERATE = 1e36  # floats whose squares are less, even in all, fit every dtype of 32 bits and more
 
 
 def of_numbers(data: Any, dtype: DType | None) -> Any:
@@ -64,7 +64,7 @@ def of_numbers(data: Any, dtype: DType | None) -> Any:
         found = array.dtype
         if found == _DOUBLE:
             wanted = dtype or dtypes.default_float()
-            if wanted.bits < 32 or not wanted.is_float or not -_MODERATE < array.min() <= array.max() < _MODERATE:
+            if wanted.bits < 32 or not wanted.is_float or not np.vdot(array, array) < _MODERATE:
                 return None
             return array.astype(wanted.numpy)
     except (ValueError, OverflowError, FloatingPointError):

@@ -16,7 +16,7 @@ from eshkol.runtime import front
 from eshkol.tensors import windows
 from eshkol.tensors.arguments import INTEGERS
 from eshkol.tensors.pairs import PAIRED, RESULTS, is_paired, named, paired
-from eshkol.tensors.value import Tensor, operate
+from eshkol.tensors.value import Tensor, operate_anew
 from eshkol.tensors.words import worded
 
 STARRED = ("broadcast_tensors", "meshgrid")  # whose tensors may also come one by one
@@ -54,7 +54,8 @@ def _pairing(op: Op, plain: Callable[..., Any]) -> Callable[..., Any]:
 
     def pairing(*args: Any, **given: Any) -> Any:
         if len(args) == 1 and not given:
-            return operate(op, args, given)
+            found = front.again(op, args, given)
+            return operate_anew(op, args, given) if found is NotImplemented else found
         return paired(op, args, given) if is_paired(op, args, given) else plain(*args, **given)
 
     return pairing
@@ -75,7 +76,10 @@ def frontend(op: Op, name: str) -> Callable[..., Any]:
     known = frozenset(op.signature.parameters)
 
     def plain(*args: Any, **given: Any) -> Any:
-        return operate(op, args, given) if given.keys() <= known else worded(op, args, given)
+        if given and not given.keys() <= known:
+            return worded(op, args, given)
+        found = front.again(op, args, given)  # what `operate` does, with a step of Python's less
+        return operate_anew(op, args, given) if found is NotImplemented else found
 
     def simple(*args: Any, **given: Any) -> Any:
         if not given and (found := front.quick(op, *args)) is not NotImplemented:
@@ -101,14 +105,20 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: frontend(op, name) for op in TABLE.values() if op.public for name in (op.name, *op.aliases)
 }
 
+PLAIN = {int}
 SPREAD = ("reshape", "expand", "permute", "tile", "flip", "broadcast_to")  # whose numbers methods take one by one, too
 
 
 def spread(function: Callable[..., Any]) -> Callable[..., Any]:
     """A method that takes numbers one by one where its function takes them together: x.reshape(2, 3)."""
 
+    op = vars(function)["row"]
+
     @wraps(function)
     def method(self: Tensor, *args: Any, **given: Any) -> Any:
+        if args and not given and set(map(type, args)) == PLAIN:
+            found = front.again(op, (self, args), given)
+            return operate_anew(op, (self, args), given) if found is NotImplemented else found
         together = args and all(isinstance(a, INTEGERS) for a in args)
         return function(self, args, **given) if together else function(self, *args, **given)
 

@@ -26,8 +26,6 @@ from eshkol.tensors.value import Tensor, operated
 
 def learn(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Any, ...] | None:
     """What C needs to carry out such a call, or None."""
-    if op.random:
-        return None
     site, urgent = Current.site, Current.urgent
     asked = Here.asked
     unasked()

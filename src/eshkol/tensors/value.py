@@ -90,7 +90,7 @@ class Tensor(front.TensorBase, Neighbours, Operators, autograd.Differentiable):
     @property
     def T(self) -> Tensor:
         """The axes in reverse order."""
-        return self._applied("permute", tuple(reversed(range(self.ndim))))
+        return self._applied("permute", tuple(range(len(self._node.shape)))[::-1])
 
     @property
     def mT(self) -> Tensor:
@@ -140,8 +140,8 @@ class Tensor(front.TensorBase, Neighbours, Operators, autograd.Differentiable):
         return operate(op, tuple(args), given)
 
     def _applied(self, name: str, *attrs: Any) -> Tensor:
-        result = operate(TABLE[name], (self, *attrs), {})
-        assert isinstance(result, Tensor)
+        op, args = TABLE[name], (self, *attrs)
+        result: Tensor = operate_anew(op, args, {}) if (known := front.again(op, args, {})) is NotImplemented else known
         return result
 
     def _operate(self, name: str, *inputs: Any) -> Any:
@@ -212,7 +212,7 @@ class Tensor(front.TensorBase, Neighbours, Operators, autograd.Differentiable):
         return self
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        array = self.numpy()
+        array = self.numpy() if (at_hand := front.view(self)) is None else at_hand
         if dtype is not None and np.dtype(dtype) != array.dtype:
             if copy is False:
                 raise ValueError(f"{self.dtype} as {dtype} needs a copy")
@@ -257,8 +257,7 @@ class Tensor(front.TensorBase, Neighbours, Operators, autograd.Differentiable):
         return map(front.row_of_tensor, repeat(self), range(self.__len__()))
 
     def __contains__(self, value: Any) -> bool:
-        found = self == value
-        return isinstance(found, Tensor) and bool(operate(TABLE["any"], (found,), {}))
+        return isinstance(found := self == value, Tensor) and bool(found._applied("any"))
 
     def __repr__(self) -> str:
         return shown(self)
@@ -288,9 +287,7 @@ class Tensor(front.TensorBase, Neighbours, Operators, autograd.Differentiable):
     def __getitem__(self, index: Any) -> Tensor:
         if isinstance(part := front.part(self, index), Tensor):
             return part
-        result = operate(TABLE["getitem"], (self, indices(index)), {})
-        assert isinstance(result, Tensor)
-        return result
+        return self._applied("getitem", indices(index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._check_writable("an assignment to elements")
@@ -517,8 +514,12 @@ def _moved(x: Tensor, device: Any, dtype: Any) -> Tensor:
 
 def operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
     """An op on what a user gave; the result in tensors."""
-    if (known := front.again(op, args, given)) is not NotImplemented:  # a call like earlier ones: see learning.py
-        return known
+    known = front.again(op, args, given)  # a call like earlier ones: see learning.py
+    return operate_anew(op, args, given) if known is NotImplemented else known
+
+
+def operate_anew(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
+    """The same, where it is no such call."""
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
@@ -529,8 +530,7 @@ def operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
 
 def operate_at(op: Op, args: tuple[Any, ...], given: dict[str, Any], site: Site | None) -> Any:
     """The same, for a line of the user's program that is known, or is none of Python's."""
-    outer = Current.site
-    Current.site, Current.urgent = site, False
+    outer, Current.site, Current.urgent = Current.site, site, False
     args, given = unwatched((args, given)) if Watching.on else (args, given)
     try:
         result = operated(op, args, given)

@@ -1,6 +1,6 @@
-/* Random rows of every kind and width, put in order by order.c and compared with a plain stable sort, and searches of
-   search.c compared with plain ones; for sanitizers, which see reads and writes beyond the arrays, all of which are
-   allocated to size. */
+/* Random rows of every kind and width, put in order by rows.h for every kind of processor that this one is, and
+   compared with a plain stable sort; searches of search.c, compared with plain ones; for sanitizers, which see reads
+   and writes beyond the arrays, all of which are allocated to size. */
 #include "order/order.h"
 #include "order/search.h"
 
@@ -83,7 +83,7 @@ static void check(const EshkolOrder *order, int64_t rows)
     free(spare);
 }
 
-static void try_order(eshkol_scheduler *const *pool, int round)
+static void try_order(eshkol_scheduler *const *pool, int round, eshkol_body sort)
 {
     const uint64_t infinities[] = {0, 0, 0x7C00, 0, 0x7F800000, 0, 0, 0, 0x7FF0000000000000};
     EshkolOrder *order = calloc(1, sizeof *order + 3 * sizeof *order->ranges);
@@ -113,7 +113,7 @@ static void try_order(eshkol_scheduler *const *pool, int round)
         order->kept += order->ranges[k].end - order->ranges[k].begin;
     const uint64_t special[] = {0, 1, order->infinity, order->infinity + 1, ~(uint64_t)0,
                                 (uint64_t)1 << (order->size * 8 - 1), ~((uint64_t)1 << (order->size * 8 - 1))};
-    const uint64_t plain = drawn(3), narrow = drawn(2) ? ~(uint64_t)0 : 500;
+    const uint64_t plain = drawn(4), narrow = drawn(2) ? ~(uint64_t)0 : 500;
     char *elements = malloc((size_t)(rows * order->length * order->size));
     for (int64_t i = 0; i < rows * order->length; i++) {
         const uint64_t bits = drawn(3) >= plain ? special[drawn(7)] : drawn(narrow) + 5;
@@ -122,7 +122,7 @@ static void try_order(eshkol_scheduler *const *pool, int round)
     order->rows = elements;
     order->values = order->wants & ESHKOL_ORDER_VALUES ? malloc((size_t)(rows * order->kept * order->size)) : NULL;
     order->places = order->wants & ESHKOL_ORDER_PLACES ? malloc((size_t)(rows * order->kept) * 8) : NULL;
-    eshkol_order_rows(order, 0, rows);
+    sort(order, 0, rows);
     if (order->fault != ESHKOL_ORDER_FINE)
         exit(2);
     check(order, rows);
@@ -184,8 +184,15 @@ int main(void)
     eshkol_scheduler_free(eshkol_scheduler_new(2)); /* the C library keeps something of threads that have ended */
     const size_t before_all = __sanitizer_get_current_allocated_bytes();
     eshkol_scheduler *pool = eshkol_scheduler_new(2);
+    eshkol_body kinds[] = {eshkol_order_rows_plain, eshkol_order_rows, eshkol_order_rows};
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2"))
+        kinds[1] = eshkol_order_rows_avx2;
+    if (__builtin_cpu_supports("avx512f"))
+        kinds[2] = eshkol_order_rows_avx512;
+#endif
     for (int round = 0; round < 1500; round++)
-        try_order(&pool, round);
+        try_order(&pool, round, kinds[(round + round / 300) % 3]);
     for (int round = 0; round < 300; round++)
         try_search(&pool, round);
     eshkol_scheduler_free(pool);

@@ -26,7 +26,7 @@ from eshkol.ops.reductions import max_, min_
 from eshkol.ops.row import Parts
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
-from eshkol.schedule.kernels.divisions import DIVIDING, by_known, multiple
+from eshkol.schedule.kernels.divisions import DIVIDING, by_known, left_on_cores, multiple
 from eshkol.schedule.kernels.kernel import composed
 from eshkol.schedule.kernels.placing import placed
 from eshkol.schedule.kernels.settled import settled
@@ -125,4 +125,6 @@ RULES: dict[str, Callable[[Node], Any]] = {
 ON_BLOCKS: dict[str, Callable[[Node], Any]] = {
     "scatter_into": lambda node: _placed(node) or settled(node) or checked_apart(node)
 }
-ON_CORES: dict[str, Callable[[Node], Any]] = {"scatter_into": lambda node: in_parts(node) or _scatter_into(node)}
+ON_CORES: dict[str, Callable[[Node], Any]] = {
+    "scatter_into": lambda node: in_parts(node) or _scatter_into(node), "remainder": left_on_cores,
+}  # fmt: skip

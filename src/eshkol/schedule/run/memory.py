@@ -72,13 +72,18 @@ _keeper = _Keeper()
 
 
 _DATA = 2 * ctypes.sizeof(ctypes.c_void_p)  # NumPy's arrays begin with Python's head, and then have the address
-_FLAGS = 64  # where they have what is said of their layout, as C reads it, too (native/front)
+_AXES, _EXTENTS, _FLAGS = 24, 32, 64  # where they have these, as C reads them, too (native/front)
 _NEW_ARRAY = 94  # the place of PyArray_NewFromDescr in the table of NumPy's functions
 _words = (ctypes.c_uint64 * ((sys.maxsize >> 4) + 1)).from_address(0)  # all memory: to index it takes no time
 
 
 def _address_in_head(array: Array) -> int:
     return _words[id(array) + _DATA >> 3]
+
+
+def _extents_in_head(array: Array) -> Shape:
+    axes, first = _words[id(array) + _AXES >> 3] & 0xFFFFFFFF, _words[id(array) + _EXTENTS >> 3] >> 3
+    return tuple(_words[first : first + axes])
 
 
 def _address_by_interface(array: Array) -> int:
@@ -92,6 +97,7 @@ def _quickest() -> Callable[[Array], int]:
     try:
         found = all(_address_in_head(p) == _address_by_interface(p) for p in probes)
         found = found and all((_words[id(p) + _FLAGS >> 3] & 1) == p.flags.c_contiguous for p in probes)
+        found = found and all(_extents_in_head(p) == p.shape for p in probes)
     except (ValueError, OSError):
         found = False
     return _address_in_head if found and sys.implementation.name == "cpython" else _address_by_interface
@@ -250,7 +256,6 @@ def at_address(address: int, shape: Shape, dtype: np.dtype[Any]) -> Array:
 
 
 front.give("reshape", np.ndarray.reshape)
-front.give("transpose", np.ndarray.transpose)
 front.give("heads", reads_heads())
 front.give("exclusive", exclusive)
 front.arrays_by(_new_array())

@@ -143,7 +143,7 @@ static bool as_before(const Again *again)
     return is_unchanged(again->places, again->values, again->tensors) == 1;
 }
 
-enum { ARRAY_FLAGS = 64, CARRAY = 0x1 | 0x100 | 0x400 }; /* contiguous, aligned, and it may be written to */
+enum { CARRAY = CONTIGUOUS | ALIGNED | WRITEABLE };
 
 /* The value that a node has on the machine, borrowed; NULL: it has none that a plan takes as it is. `placed` becomes
  * true if it belongs to the machine: what belongs to none is taken on the host, and does not say where to compute. */
@@ -156,7 +156,7 @@ static Object *value_in(const Again *again, const Node *node, bool *placed)
         *placed = true;
     } else if (value->type != helper.array || !same(again->device, helper.host))
         return NULL;
-    if (value->type == helper.array && (*(int *)((char *)value + ARRAY_FLAGS) & CARRAY) != CARRAY) return NULL;
+    if (value->type == helper.array && (flags_of(value) & CARRAY) != CARRAY) return NULL;
     return value;
 }
 

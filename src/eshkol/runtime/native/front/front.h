@@ -68,7 +68,7 @@ typedef struct { /* a value in such memory, under a shape */
     X(bool_) X(true_) X(ellipsis) X(text) X(list) X(slice) X(dict) X(dtype) X(library_error)                      \
     X(learn) X(examined) X(refused) X(floats) X(compute_now) X(note) X(look_through) X(lacking) X(attribute_error)    \
     X(false_) X(heads) X(bfloat16) X(as_array) X(scopes_at_work) X(checks) X(looks_for_nan) X(lock) X(unlock)     \
-    X(machines) X(kept) X(compute) X(exclusive) X(reshape_op) X(permute_op) X(transpose) X(no_names) X(device_now) \
+    X(machines) X(kept) X(compute) X(exclusive) X(reshape_op) X(permute_op) X(no_names) X(device_now) \
     X(bool_dtype) X(long_dtype) X(stored) X(resident) X(is_finalizing) X(let_go) X(float_dtype) X(double_dtype)  \
     X(empty) X(simple_tuples) X(max_op) X(min_op) X(argmax_op) X(argmin_op)
 
@@ -109,6 +109,20 @@ enum {
 
 static inline bool is_node(Object *object) { return object->type == helper.node; }
 
+/* How NumPy's arrays begin, where `helper.heads` says that they do so (schedule/run/memory.py). */
+enum { ARRAY_DATA = 16, ARRAY_AXES = 24, ARRAY_EXTENTS = 32, ARRAY_BASE = 48, ARRAY_FLAGS = 64 };
+enum { CONTIGUOUS = 0x1, OWNS = 0x4, ALIGNED = 0x100, WRITEABLE = 0x400 }; /* flags */
+
+static inline int flags_of(Object *array) { return *(int *)((char *)array + ARRAY_FLAGS); }
+
+static inline Size elements_of(Object *array)
+{
+    Size count = 1;
+    for (int axis = 0; axis < *(int *)((char *)array + ARRAY_AXES); axis++)
+        count *= (*(Size **)((char *)array + ARRAY_EXTENTS))[axis];
+    return count;
+}
+
 typedef struct { /* what is known of a node before it is made; all borrowed */
     Object *op, *attrs, *shape, *dtype, *outs;
     Size attrs_hash;
@@ -128,7 +142,9 @@ bool look_through(Object *made, Object *source);            /* note what others 
 Object *new_leaf(Object *data, Object *dtype, Object *site, Object *device); /* new reference; the rest is borrowed */
 Object *new_shaped_leaf(Object *data, Object *shape, Object *dtype, Object *site, Object *device); /* likewise */
 int compute_kept(Object *results, Object *kept, Object *machine); /* 1 done, 0 nothing has happened, -1 an error */
+Object *empty_array(Object *shape, Object *dtype);          /* new reference; the dtype is one of ours */
 Object *seen_as(Node *node, const Known *known);            /* a leaf, where it is small and at hand; NULL: it is not */
+Object *turned_of(Node *node, const Known *known);          /* the same, with its axes in another order */
 Object *extreme_of(Node *node, const Known *known);         /* the same of a greatest or least element */
 bool is_transforming(void);                                 /* a transformation is at work */
 /* The result of a call that was learnt, new reference; NULL: the general way, unless there is an error. */

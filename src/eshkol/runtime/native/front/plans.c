@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { SPARES = 4, ARRAY_DATA = 16, FEW = 32, MOST_AXES = 64 };
+enum { SPARES = 4, FEW = 32, MOST_AXES = 64 };
 
 typedef struct {
     eshkol_sequence *sequence;
@@ -119,6 +119,21 @@ static Object *made(const Fresh *fresh)
 {
     if (!fresh->dtype) return python.PyObject_CallObject(fresh->make, fresh->args);
     return new_array(helper.array, held(fresh->dtype), fresh->axes, fresh->extents, NULL, NULL, 0, NULL);
+}
+
+Object *empty_array(Object *shape, Object *dtype)
+{
+    Object *of_numpy = python.PyObject_GetAttr(dtype, name_of.numpy), *array = NULL;
+    const Size axes = python.PyTuple_Size(shape);
+    if (of_numpy && new_array && axes <= MOST_AXES) {
+        Size extents[MOST_AXES];
+        for (Size k = 0; k < axes; k++)
+            extents[k] = python.PyLong_AsLongLong(python.PyTuple_GetItem(shape, k));
+        return new_array(helper.array, of_numpy, (int)axes, extents, NULL, NULL, 0, NULL); /* takes the reference */
+    }
+    if (of_numpy) array = python.PyObject_CallFunctionObjArgs(helper.empty, shape, of_numpy, NULL);
+    dropped(of_numpy);
+    return array;
 }
 
 /* All arrays of a run: those of the parameters, the constants, and fresh ones; new references to all, or to none. */

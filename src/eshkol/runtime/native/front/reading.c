@@ -4,8 +4,6 @@
  * there which was kept; anything else is left to Python. */
 #include "front.h"
 
-enum { ARRAY_FLAGS = 64, CONTIGUOUS = 0x1, WRITEABLE = 0x400 };
-
 static Object *bare_node(Object *tensor)
 {
     if (tensor->type != helper.tensor || helper.heads != helper.true_) return NULL;
@@ -140,17 +138,21 @@ static bool is_simple(Object *index)
 
 static bool is_small(Object *array)
 {
+    enum { MOST_BYTES = 16 }; /* of an element */
+    if (helper.heads == helper.true_ && elements_of(array) <= MOST_COPIED / MOST_BYTES) return true;
     Object *bytes = python.PyObject_GetAttr(array, name_of.nbytes);
     bool small = bytes && python.PyLong_AsLongLong(bytes) <= MOST_COPIED;
     dropped(bytes);
     return small;
 }
 
-/* A leaf of an array that was made of a node's. */
-static Object *leaf_like(Node *node, Object *array)
+/* A leaf of an array that was made of a node's; of this shape, if it is known. */
+static Object *leaf_like(Node *node, Object *array, Object *shape)
 {
     Object *device = node->device == helper.none ? helper.none : helper.host;
-    return new_leaf(array, node->dtype, at_work.site ? at_work.site : helper.none, device);
+    Object *site = at_work.site ? at_work.site : helper.none;
+    return shape ? new_shaped_leaf(array, shape, node->dtype, site, device)
+                 : new_leaf(array, node->dtype, site, device);
 }
 
 bool is_transforming(void)
@@ -184,20 +186,16 @@ static Object *part_of(Object *data, Object *index)
     return made;
 }
 
-/* A value under another shape, in the same memory, or with its axes in another order, copied. */
+/* A value under another shape, in the same memory. */
 Object *seen_as(Node *node, const Known *known)
 {
     Object *data = node->data;
-    bool reshapes = known->op == helper.reshape_op;
-    if (!reshapes && known->op != helper.permute_op) return NULL;
+    if (known->op != helper.reshape_op) return NULL;
     if (data->type != helper.array || node->scopes != helper.no_scopes || helper.heads != helper.true_) return NULL;
-    if (!(*(int *)((char *)data + ARRAY_FLAGS) & CONTIGUOUS) || !is_small(data) || is_transforming()) return NULL;
+    if (!(flags_of(data) & CONTIGUOUS) || !is_small(data) || is_transforming()) return NULL;
     held(data);
-    Object *how = reshapes ? known->shape : python.PyTuple_GetItem(known->attrs, 0), *leaf = NULL;
-    Object *way = reshapes ? helper.reshape : helper.transpose;
-    Object *seen = python.PyObject_CallFunctionObjArgs(way, data, how, NULL);
-    if (seen && !reshapes) become(&seen, python.PyObject_CallMethodObjArgs(seen, name_of.copy, NULL));
-    if (seen) leaf = leaf_like(node, seen);
+    Object *seen = python.PyObject_CallFunctionObjArgs(helper.reshape, data, known->shape, NULL);
+    Object *leaf = seen ? leaf_like(node, seen, known->shape->type == helper.plain_tuple ? known->shape : NULL) : NULL;
     dropped(seen);
     dropped(data);
     return leaf;
@@ -236,7 +234,7 @@ static Object *part(Object *self, Object *const *given, Size count)
     if (simple && !is_transforming()) {
         held(&node->head);
         Object *data = held(node->data), *copy = chosen ? chosen_of(data, index) : part_of(data, index);
-        Object *leaf = copy ? leaf_like(node, copy) : NULL;
+        Object *leaf = copy ? leaf_like(node, copy, NULL) : NULL;
         dropped(copy);
         dropped(data);
         dropped(&node->head);

@@ -1,21 +1,28 @@
-/* Small values at hand, computed as they are asked for: rows, and greatest and least elements. See front.h.
+/* Small values at hand, computed as they are asked for: rows, axes in another order, greatest and least elements. See
+ * front.h.
  *
  * To copy a few bytes, or to look at a few numbers, takes less time than to note that it is to be done. Nothing here
  * rounds: the answer is that of the general way, or the case is left to it. */
 #include "front.h"
+#include "../order/search.h"
 
 #include <string.h>
 
-enum { ARRAY_DATA = 16, ARRAY_FLAGS = 64, CONTIGUOUS = 0x1, FEW = 1 << 12 /* bytes */ };
+enum { FEW = 1 << 12 /* bytes */, MOST_TURNED = 8 /* axes */ };
 
-/* The bytes of the contiguous array that a plain tensor's node has on the host; -1 where it has none, or they are too
- * many, or a transformation is at work. */
-static Size bytes_of(Node *node, Size most)
+/* Whether a plain tensor's node has a contiguous array on the host, and no transformation is at work. */
+static bool is_at_hand(Node *node)
 {
     Object *data = node->data;
-    if (data->type != helper.array || node->scopes != helper.no_scopes || helper.heads != helper.true_) return -1;
-    if (!(*(int *)((char *)data + ARRAY_FLAGS) & CONTIGUOUS) || is_transforming()) return -1;
-    Object *bytes = python.PyObject_GetAttr(data, name_of.nbytes);
+    if (data->type != helper.array || node->scopes != helper.no_scopes || helper.heads != helper.true_) return false;
+    return flags_of(data) & CONTIGUOUS && !is_transforming();
+}
+
+/* Its bytes; -1 where it has none, or they are too many. */
+static Size bytes_of(Node *node, Size most)
+{
+    if (!is_at_hand(node)) return -1;
+    Object *bytes = python.PyObject_GetAttr(node->data, name_of.nbytes);
     Size count = bytes ? python.PyLong_AsLongLong(bytes) : -1;
     dropped(bytes);
     return count <= most ? count : -1;
@@ -23,27 +30,10 @@ static Size bytes_of(Node *node, Size most)
 
 static char *memory_of(Object *array) { return *(char **)((char *)array + ARRAY_DATA); }
 
-/* A fresh array; takes the reference to the shape. */
-static Object *empty(Object *shape, Object *dtype)
-{
-    Object *given = shape ? python.PyTuple_New(2) : NULL, *of_numpy = python.PyObject_GetAttr(dtype, name_of.numpy);
-    if (!given || !of_numpy) {
-        dropped(shape);
-        dropped(given);
-        dropped(of_numpy);
-        return NULL;
-    }
-    python.PyTuple_SetItem(given, 0, shape);
-    python.PyTuple_SetItem(given, 1, of_numpy);
-    Object *made = python.PyObject_CallObject(helper.empty, given);
-    dropped(given);
-    return made;
-}
-
-static Object *leaf_of(Node *node, Object *array, Object *dtype)
+static Object *leaf_of(Node *node, Object *array, Object *shape, Object *dtype)
 {
     Object *device = node->device == helper.none ? helper.none : helper.host;
-    return new_leaf(array, dtype, at_work.site ? at_work.site : helper.none, device);
+    return new_shaped_leaf(array, shape, dtype, at_work.site ? at_work.site : helper.none, device);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------- */
@@ -58,11 +48,12 @@ static Object *row_node(Node *node, Size place)
     Object *shape = python.PyTuple_New(axes - 1);
     for (Size k = 1; shape && k < axes; k++)
         python.PyTuple_SetItem(shape, k - 1, held(python.PyTuple_GetItem(node->shape, k)));
-    Object *made = empty(shape, node->dtype), *leaf = NULL;
+    Object *made = shape ? empty_array(shape, node->dtype) : NULL, *leaf = NULL;
     if (made) {
         memcpy(memory_of(made), memory_of(node->data) + place * (bytes / rows), (size_t)(bytes / rows));
-        leaf = leaf_of(node, made, node->dtype);
+        leaf = leaf_of(node, made, shape, node->dtype);
     }
+    dropped(shape);
     dropped(made);
     return leaf;
 }
@@ -83,24 +74,73 @@ static Object *row(Object *self, Object *const *given, Size count)
     return python.PyErr_Occurred() ? NULL : python.PyObject_GetItem(given[0], given[1]);
 }
 
+/* ---- axes in another order -------------------------------------------------------------------------------------- */
+
+typedef struct { /* of the result */
+    Size axes, extents[MOST_TURNED], strides[MOST_TURNED]; /* strides in the source, in bytes */
+} Turned;
+
+/* Where the next goes. */
+static char *copy_turned(const Turned *turned, Size axis, const char *from, char *to, Size size)
+{
+    const Size extent = turned->extents[axis], stride = turned->strides[axis];
+#define COPIES(bytes)                                             \
+    case bytes:                                                   \
+        for (Size k = 0; k < extent; k++, to += bytes)            \
+            memcpy(to, from + k * stride, bytes);                 \
+        break;
+    switch (axis + 1 == turned->axes ? size : 0) {
+        COPIES(1) COPIES(2) COPIES(4) COPIES(8) COPIES(16)
+    default:
+        for (Size k = 0; k < extent; k++)
+            to = copy_turned(turned, axis + 1, from + k * stride, to, size);
+    }
+#undef COPIES
+    return to;
+}
+
+/* The leaf of a value with its axes in another order, copied; NULL: the general way, unless there is an error. */
+Object *turned_of(Node *node, const Known *known)
+{
+    if (known->op != helper.permute_op) return NULL;
+    Object *way = python.PyTuple_GetItem(known->attrs, 0);
+    Turned turned = {.axes = python.PyTuple_Size(known->shape)};
+    const Size bytes = bytes_of(node, MOST_COPIED), axes = turned.axes;
+    if (bytes <= 0 || axes < 1 || axes > MOST_TURNED || known->shape->type != helper.plain_tuple) return NULL;
+    const Size size = bytes / elements_of(node->data), *extents = *(Size **)((char *)node->data + ARRAY_EXTENTS);
+    if (size > 16 || size & (size - 1)) return NULL;
+    for (Size k = 0; k < axes; k++) {
+        const Size axis = python.PyLong_AsLongLong(python.PyTuple_GetItem(way, k));
+        turned.extents[k] = extents[axis];
+        turned.strides[k] = size;
+        for (Size after = axis + 1; after < axes; after++)
+            turned.strides[k] *= extents[after];
+    }
+    Object *made = empty_array(known->shape, node->dtype), *leaf = NULL;
+    if (made) {
+        copy_turned(&turned, 0, memory_of(node->data), memory_of(made), size);
+        leaf = leaf_of(node, made, known->shape, node->dtype);
+    }
+    dropped(made);
+    return leaf;
+}
+
 /* ---- greatest and least elements -------------------------------------------------------------------------------- */
 
 /* Where the first greatest or least of numbers is; -1 where the general way is to say it: of what is no number, and of
  * zeros, whose sign is not told by comparing. */
-#define EXTREME(name, type)                                              \
-    static Size name(const type *numbers, Size count, bool least)        \
-    {                                                                    \
-        Size at = 0;                                                     \
-        for (Size k = 0; k < count; k++) {                               \
-            type x = numbers[k];                                         \
-            if (x != x) return -1;                                       \
-            if (least ? x < numbers[at] : x > numbers[at]) at = k;       \
-        }                                                                \
-        return count && numbers[at] != 0 ? at : -1;                      \
-    }
-EXTREME(extreme_float, float)
-EXTREME(extreme_double, double)
-EXTREME(extreme_long, int64_t)
+static Size extreme_place(const char *memory, Object *dtype, Size count, bool least)
+{
+    const int type = dtype == helper.float_dtype    ? ESHKOL_SEARCH_FLOAT32
+                     : dtype == helper.double_dtype ? ESHKOL_SEARCH_FLOAT64
+                                                    : ESHKOL_SEARCH_INT64;
+    int64_t at;
+    EshkolExtreme extreme = {UINT64_MAX, 0, &at, memory, NULL, count, type, least}; /* too few for a pool */
+    eshkol_order_extreme(&extreme, 0, 1);
+    if (type == ESHKOL_SEARCH_INT64) return ((const int64_t *)memory)[at] != 0 ? at : -1;
+    const double x = type == ESHKOL_SEARCH_FLOAT32 ? ((const float *)memory)[at] : ((const double *)memory)[at];
+    return x == x && x != 0 ? at : -1;
+}
 
 /* The leaf of a greatest or least element of all, or of its place, where the value is small and at hand; NULL: the
  * general way, unless there is an error. */
@@ -112,18 +152,16 @@ Object *extreme_of(Node *node, const Known *known)
     Object *dtype = node->dtype;
     Size size = dtype == helper.float_dtype ? 4 : dtype == helper.double_dtype || dtype == helper.long_dtype ? 8 : 0;
     if (!size || python.PyTuple_Size(known->shape) != 0 || (!places && known->dtype != dtype)) return NULL;
-    Size bytes = bytes_of(node, FEW);
-    if (bytes < size || is_looked_at()) return NULL;
+    if (!is_at_hand(node) || is_looked_at()) return NULL;
     const char *memory = memory_of(node->data);
-    Size at = dtype == helper.float_dtype    ? extreme_float((const float *)memory, bytes / 4, least)
-              : dtype == helper.double_dtype ? extreme_double((const double *)memory, bytes / 8, least)
-                                             : extreme_long((const int64_t *)memory, bytes / 8, least);
-    if (at < 0) return NULL;
-    int64_t place = at;
-    Object *made = empty(held(known->shape), known->dtype), *leaf = NULL;
+    const Size count = elements_of(node->data);
+    if (count < 1 || count * size > FEW) return NULL;
+    int64_t place = extreme_place(memory, dtype, count, least);
+    if (place < 0) return NULL;
+    Object *made = empty_array(known->shape, known->dtype), *leaf = NULL;
     if (made) {
-        memcpy(memory_of(made), places ? (const char *)&place : memory + at * size, (size_t)(places ? 8 : size));
-        leaf = leaf_of(node, made, known->dtype);
+        memcpy(memory_of(made), places ? (const char *)&place : memory + place * size, (size_t)(places ? 8 : size));
+        leaf = leaf_of(node, made, known->shape, known->dtype);
     }
     dropped(made);
     return leaf;

@@ -285,8 +285,6 @@ static Object *walk_and_describe(Walk *walk, Object *results, bool own_memory, O
 
 /* ---- values, where what was compiled is found ------------------------------------------------------------------- */
 
-enum { ARRAY_FLAGS = 64, CONTIGUOUS = 0x1, ALIGNED = 0x100 };
-
 /* A value that a plan takes as it is, and whose memory is not worth being taken. */
 static bool is_ready(Object *data, Object *machine)
 {
@@ -295,7 +293,7 @@ static bool is_ready(Object *data, Object *machine)
         if (stored->machine != machine || !stored->has_address) return false;
     } else {
         if (data->type != helper.array) return false;
-        int flags = *(int *)((char *)data + ARRAY_FLAGS);
+        int flags = flags_of(data);
         if (!(flags & CONTIGUOUS) || !(flags & ALIGNED)) return false;
     }
     Object *bytes = python.PyObject_GetAttr(data, name_of.nbytes);

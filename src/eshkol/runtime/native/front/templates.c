@@ -363,6 +363,7 @@ static Object *carried_out(Template *template, Call *call)
     if (template->step_count == 1 && call->input_count == 1) {
         const Known *known = &template->steps[0].known;
         Object *leaf = seen_as(call->inputs[0], known);
+        if (!leaf && !python.PyErr_Occurred()) leaf = turned_of(call->inputs[0], known);
         if (!leaf && !python.PyErr_Occurred()) leaf = extreme_of(call->inputs[0], known);
         if (leaf || python.PyErr_Occurred()) return leaf ? bare_handle(leaf) : NULL;
     }

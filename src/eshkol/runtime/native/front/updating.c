@@ -1,10 +1,6 @@
 /* What an optimizer's step looks at, for all of its tensors at once: tensors/updating.py has the rest, and says why. */
 #include "front.h"
 
-enum { ARRAY_BASE = 48, ARRAY_FLAGS = 64, CONTIGUOUS = 0x1, OWNS = 0x4, ALIGNED = 0x100, WRITEABLE = 0x400 };
-
-static int flags_of(Object *array) { return *(int *)((char *)array + ARRAY_FLAGS); }
-
 static bool is_plain(Object *array)
 {
     enum { ALL = CONTIGUOUS | ALIGNED | WRITEABLE };

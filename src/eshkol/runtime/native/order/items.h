@@ -6,10 +6,10 @@
    PLACE(x)      its place, where it has one (HAS_PLACE 1; else 0)
    BEFORE(x, y)  whether x belongs before y; of items of one key the first stays first
    FILL(...)     makes items of elements: (row, from, count, items, seen)
+   RUN           how many are sorted at first, before they are merged
+   NETWORK(...)  sorts so many in vectors, where equal items cannot be told apart: (items, count)
 
    Everything here keeps items of one key in their order. */
-
-#define STRAIGHT 8 /* items that are sorted without a loop, or by inserting */
 
 /* --- few items ---------------------------------------------------------------------------------------------------- */
 
@@ -24,30 +24,17 @@ static void NAME(insert)(ITEM *items, int64_t count)
     }
 }
 
-#if NETWORKS
-/* Batcher's network; equal items of this kind cannot be told apart. */
-static void NAME(straight)(ITEM *x)
+/* No more than a run has. */
+static void NAME(straight)(ITEM *items, int64_t count)
 {
-#define EXCHANGE(I, J)                                      \
-    {                                                       \
-        const ITEM one = x[I], other = x[J];                \
-        x[I] = one < other ? one : other;                   \
-        x[J] = one < other ? other : one;                   \
+#ifdef NETWORK
+    if (count > STRAIGHT) {
+        NETWORK(items, count);
+        return;
     }
-    EXCHANGE(0, 1) EXCHANGE(2, 3) EXCHANGE(4, 5) EXCHANGE(6, 7)
-    EXCHANGE(0, 2) EXCHANGE(1, 3) EXCHANGE(4, 6) EXCHANGE(5, 7)
-    EXCHANGE(1, 2) EXCHANGE(5, 6)
-    EXCHANGE(0, 4) EXCHANGE(1, 5) EXCHANGE(2, 6) EXCHANGE(3, 7)
-    EXCHANGE(2, 4) EXCHANGE(3, 5)
-    EXCHANGE(1, 2) EXCHANGE(3, 4) EXCHANGE(5, 6)
-#undef EXCHANGE
-}
-#else
-static void NAME(straight)(ITEM *x)
-{
-    NAME(insert)(x, STRAIGHT);
-}
 #endif
+    NAME(insert)(items, count);
+}
 
 /* Two sorted runs that lie one after the other, as one. Of equal lengths, they are merged from both ends at once. */
 static void NAME(merge)(const ITEM *one, int64_t ones, int64_t others, ITEM *out)
@@ -85,11 +72,10 @@ static void NAME(merge)(const ITEM *one, int64_t ones, int64_t others, ITEM *out
 /* Where the items lie when they are sorted: there, or in as much spare memory. */
 static ITEM *NAME(merged)(ITEM *items, ITEM *spare, int64_t count)
 {
-    int64_t at = 0;
-    for (; at + STRAIGHT <= count; at += STRAIGHT)
-        NAME(straight)(items + at);
-    NAME(insert)(items + at, count - at);
-    for (int64_t run = STRAIGHT; run < count; run *= 2) {
+    int64_t run = RUN, at = 0;
+    for (; at < count; at += run)
+        NAME(straight)(items + at, count - at < run ? count - at : run);
+    for (; run < count; run *= 2) {
         for (at = 0; at + run < count; at += 2 * run)
             NAME(merge)(items + at, run, count - at - run < run ? count - at - run : run, spare + at);
         if (at < count)
@@ -252,11 +238,18 @@ static ITEM *NAME(by_digits)(NAME(Walk) *walk, Pieces pieces, const Seen *seen, 
 
 /* --- results ------------------------------------------------------------------------------------------------------ */
 
+/* The bits of a key, in as many as it has: compilers make vectors of loops over it. */
+static inline WORD NAME(decoded)(const Coding *c, WORD key)
+{
+    const WORD top = (WORD)c->top, turned = key ^ (WORD)c->turn;
+    return !c->is_float ? key ^ (WORD)c->flip : turned & top ? turned ^ top : (WORD)c->ones - turned;
+}
+
 #if HAS_PLACE
 #define VALUE(ELEMENT, X) \
-    (is_mixed(&c, KEY(X)) ? ((const ELEMENT *)row->elements)[PLACE(X)] : decoded(&c, KEY(X)))
+    (is_mixed(&c, KEY(X)) ? ((const ELEMENT *)row->elements)[PLACE(X)] : NAME(decoded)(&c, KEY(X)))
 #else
-#define VALUE(ELEMENT, X) decoded(&c, KEY(X))
+#define VALUE(ELEMENT, X) NAME(decoded)(&c, KEY(X))
 #endif
 
 /* Items of ranks from `first` on become those results of a row that are wanted of them. */
@@ -425,8 +418,8 @@ static int NAME(one_row)(const Row *row, const Space *space, Pieces pieces)
 #undef KEY
 #undef PLACE
 #undef HAS_PLACE
-#undef NETWORKS
+#undef NETWORK
+#undef RUN
 #undef BEFORE
 #undef FILL
 #undef VALUE
-#undef STRAIGHT

@@ -6,10 +6,6 @@
 
 #include "order.h"
 
-#if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__) /* not for who looks for faults */
-#pragma GCC optimize("O3") /* loops over numbers become vectors */
-#endif
-
 /* Of keys: their least and greatest, and whether equal ones may stand for different bits (zeros, NaN). */
 typedef struct {
     uint64_t least, greatest;
@@ -60,15 +56,6 @@ static inline Coding coding_of(const EshkolOrder *order)
         top, ones, turn, (order->kind == ESHKOL_ORDER_SIGNED ? top : 0) ^ turn, order->infinity,
         order->kind == ESHKOL_ORDER_FLOAT,
     };
-}
-
-/* The bits of a key. */
-static inline uint64_t decoded(const Coding *c, uint64_t key)
-{
-    if (!c->is_float)
-        return key ^ c->flip;
-    key ^= c->turn;
-    return key & c->top ? key ^ c->top : c->ones - key;
 }
 
 /* Whether a key may stand for different bits. */

@@ -38,4 +38,11 @@ typedef struct {
 /* The results of rows begin … end - 1. */
 void eshkol_order_rows(void *order, int64_t begin, int64_t end);
 
+/* The same for one kind of processor; the first chooses. */
+void eshkol_order_rows_plain(void *order, int64_t begin, int64_t end);
+#if defined(__x86_64__)
+void eshkol_order_rows_avx2(void *order, int64_t begin, int64_t end);
+void eshkol_order_rows_avx512(void *order, int64_t begin, int64_t end);
+#endif
+
 #endif

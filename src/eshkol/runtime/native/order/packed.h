@@ -4,7 +4,7 @@
 #ifndef ESHKOL_ORDER_PACKED_H
 #define ESHKOL_ORDER_PACKED_H
 
-#define RUN 64 /* numbers of one such run that need no memory of their own */
+#define SHORT 64 /* numbers of one such run that need no memory of their own */
 
 /* How keys lie in items, and a walk over them. */
 typedef struct {
@@ -19,14 +19,17 @@ static inline uint64_t packed_place(const Packing *packing, uint64_t item)
     return item & (((uint64_t)1 << packing->place) - 1);
 }
 
+static inline uint64_t packed(const Packing *packing, uint64_t key, int64_t place)
+{
+    return (key - packing->least) >> packing->dropped << packing->place | (uint64_t)place;
+}
+
 static void pack(void *context, int64_t begin, int64_t end)
 {
     const Packing packing = *(const Packing *)context;
     const int64_t last = wide_end(&packing.walk, end - 1);
-    for (int64_t i = begin * packing.walk.piece; i < last; i++) {
-        const uint64_t key = (packing.walk.items[i] - packing.least) >> packing.dropped;
-        packing.walk.items[i] = key << packing.place | (uint64_t)i;
-    }
+    for (int64_t i = begin * packing.walk.piece; i < last; i++)
+        packing.walk.items[i] = packed(&packing, packing.walk.items[i], i);
 }
 
 static uint64_t whole_key(const Packing *packing, uint64_t item)
@@ -41,8 +44,8 @@ static uint64_t whole_key(const Packing *packing, uint64_t item)
    which they mostly are in. */
 static void settle_run(const Packing *packing, uint64_t *items, int64_t count)
 {
-    Placed few[2 * RUN], *run = few;
-    if (count > RUN && (run = malloc(2 * (size_t)count * sizeof *run)) == NULL) {
+    Placed few[2 * SHORT], *run = few;
+    if (count > SHORT && (run = malloc(2 * (size_t)count * sizeof *run)) == NULL) {
         out_of_memory(packing->walk.row->order);
         return;
     }
@@ -60,39 +63,54 @@ static void settle_run(const Packing *packing, uint64_t *items, int64_t count)
         free(run);
 }
 
-/* The runs that begin in a piece. */
-static void settle_packed(void *context, int64_t begin, int64_t end)
+/* The runs that begin among the first `begins` of so many items. */
+static void settle_packed(const Packing *packing, uint64_t *items, int64_t begins, int64_t count)
 {
-    const Packing packing = *(const Packing *)context;
-    uint64_t *items = packing.walk.items;
-    for (int64_t piece = begin; piece < end; piece++) {
-        const int64_t last = wide_end(&packing.walk, piece);
-        int64_t i = piece * packing.walk.piece;
-        while (i > 0 && i < last && items[i - 1] >> packing.place == items[i] >> packing.place)
-            i++;
-        for (int64_t next; i < last; i = next) {
-            for (next = i + 1; next < packing.walk.count && items[i] >> packing.place == items[next] >> packing.place;)
-                next++;
-            if (next - i > 1)
-                settle_run(&packing, items + i, next - i);
-        }
+    for (int64_t i = 0, next; i < begins; i = next) {
+        for (next = i + 1; next < count && items[i] >> packing->place == items[next] >> packing->place;)
+            next++;
+        if (next - i > 1)
+            settle_run(packing, items + i, next - i);
     }
 }
 
-static void write_packed(void *context, int64_t begin, int64_t end)
+static void settle_pieces(void *context, int64_t begin, int64_t end)
 {
-    const Packing packing = *(const Packing *)context;
-    const Row *row = packing.walk.row;
-    const int64_t first = begin * packing.walk.piece, last = wide_end(&packing.walk, end - 1);
-    for (int64_t i = first; i < last; i++)
-        row->places[i] = (int64_t)packed_place(&packing, packing.walk.items[i]);
-    for (int64_t i = first; i < last && row->values != NULL; i++) {
-        const uint64_t key = (packing.walk.items[i] >> packing.place) + packing.least;
-        const int known = !packing.dropped && !is_mixed(&packing.coding, key);
-        ((uint64_t *)row->values)[i] =
-            known ? decoded(&packing.coding, key) : ((const uint64_t *)row->elements)[row->places[i]];
+    const Packing *packing = context;
+    uint64_t *items = packing->walk.items;
+    for (int64_t piece = begin; piece < end; piece++) {
+        const int64_t last = wide_end(&packing->walk, piece);
+        int64_t i = piece * packing->walk.piece;
+        while (i > 0 && i < last && items[i - 1] >> packing->place == items[i] >> packing->place)
+            i++;
+        settle_packed(packing, items + i, last - i, packing->walk.count - i);
     }
 }
+
+/* Items of ranks from `first` on become results. */
+static void write_packed(const Packing *given, const uint64_t *items, int64_t first, int64_t count)
+{
+    const Packing packing = *given;
+    const Row *row = packing.walk.row;
+    int64_t *places = row->places + first;
+    for (int64_t i = 0; i < count; i++)
+        places[i] = (int64_t)packed_place(&packing, items[i]);
+    for (int64_t i = 0; i < count && row->values != NULL; i++) {
+        const uint64_t key = (items[i] >> packing.place) + packing.least;
+        const int known = !packing.dropped && !is_mixed(&packing.coding, key);
+        ((uint64_t *)row->values)[first + i] =
+            known ? wide_decoded(&packing.coding, key) : ((const uint64_t *)row->elements)[places[i]];
+    }
+}
+
+static void write_packed_pieces(void *context, int64_t begin, int64_t end)
+{
+    const Packing *packing = context;
+    const int64_t first = begin * packing->walk.piece;
+    write_packed(packing, packing->walk.items + first, first, wide_end(&packing->walk, end - 1) - first);
+}
+
+#include "buckets.h"
 
 /* Whether a row is of the kind that this is for. */
 static int is_packed(const EshkolOrder *order)
@@ -115,13 +133,18 @@ static void packed_one_row(const Row *row, const Space *space, Pieces pieces)
     packing.least = seen.least;
     const int bits = bit_length(seen.greatest - seen.least);
     packing.dropped = bits + packing.place > 64 ? bits + packing.place - 64 : 0;
+    packing.walk.base = seen.least;
+    if (is_divided(&packing.walk, bits)) {
+        by_buckets(&packing, pieces);
+        return;
+    }
     each_piece(pieces, pack, &packing);
     const uint64_t most = (seen.greatest - seen.least) >> packing.dropped;
     const Seen packed = {0, most << packing.place | (((uint64_t)1 << packing.place) - 1), 0};
     wide_by_digits(&packing.walk, pieces, &packed, packing.place);
     if (packing.dropped)
-        each_piece(pieces, settle_packed, &packing);
-    each_piece(pieces, write_packed, &packing);
+        each_piece(pieces, settle_pieces, &packing);
+    each_piece(pieces, write_packed_pieces, &packing);
 }
 
 #endif

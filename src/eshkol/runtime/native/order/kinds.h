@@ -1,0 +1,110 @@
+/* rows.h for one kind of processor: ROWS is what it defines, TARGET what the processor has (as GCC and Clang name it),
+   BYTES how many a vector has. Included once by each file that chooses these. */
+#include "order.h"
+
+#include <stdlib.h>
+#include <string.h>
+#if BYTES > 16
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__) /* not for who looks for faults */
+#pragma GCC optimize("O3") /* loops over numbers become vectors */
+#endif
+#define PRAGMA(TEXT) _Pragma(#TEXT)
+#if defined(__clang__)
+#define CHOOSE(NAMES) PRAGMA(clang attribute push(__attribute__((target(NAMES))), apply_to = function))
+#else
+#define CHOOSE(NAMES) PRAGMA(GCC target(NAMES))
+#endif
+#ifdef TARGET
+CHOOSE(TARGET)
+#endif
+#include "keys.h"
+
+#define MOST_KEYS 256 /* of a network */
+
+/* Signed keys: every processor compares those in vectors. */
+typedef int32_t Narrow __attribute__((vector_size(BYTES)));
+typedef int64_t Wide __attribute__((vector_size(BYTES)));
+
+#if BYTES == 64
+#define NARROW_LEAST(x, y) (Narrow)_mm512_min_epi32((__m512i)(x), (__m512i)(y))
+#define NARROW_GREATEST(x, y) (Narrow)_mm512_max_epi32((__m512i)(x), (__m512i)(y))
+#define WIDE_LEAST(x, y) (Wide)_mm512_min_epi64((__m512i)(x), (__m512i)(y))
+#define WIDE_GREATEST(x, y) (Wide)_mm512_max_epi64((__m512i)(x), (__m512i)(y))
+#elif BYTES == 32
+#define NARROW_LEAST(x, y) (Narrow)_mm256_min_epi32((__m256i)(x), (__m256i)(y))
+#define NARROW_GREATEST(x, y) (Narrow)_mm256_max_epi32((__m256i)(x), (__m256i)(y))
+#define WIDE_CHOSEN(x, y, yes, no) \
+    (Wide)_mm256_blendv_epi8((__m256i)(no), (__m256i)(yes), _mm256_cmpgt_epi64((__m256i)(x), (__m256i)(y)))
+#elif defined(__aarch64__)
+#define NARROW_LEAST(x, y) (Narrow)vminq_s32((int32x4_t)(x), (int32x4_t)(y))
+#define NARROW_GREATEST(x, y) (Narrow)vmaxq_s32((int32x4_t)(x), (int32x4_t)(y))
+#define WIDE_CHOSEN(x, y, yes, no) \
+    (Wide)vbslq_s64(vcgtq_s64((int64x2_t)(x), (int64x2_t)(y)), (int64x2_t)(yes), (int64x2_t)(no))
+#else
+#define NARROW_LEAST(x, y) NARROW_CHOSEN(x, y, y, x)
+#define NARROW_GREATEST(x, y) NARROW_CHOSEN(x, y, x, y)
+#define NARROW_CHOSEN(x, y, yes, no) ((((x) > (y)) & (yes)) | (~((x) > (y)) & (no)))
+#endif
+#ifndef WIDE_LEAST
+#ifndef WIDE_CHOSEN
+#define WIDE_CHOSEN(x, y, yes, no) ((((x) > (y)) & (yes)) | (~((x) > (y)) & (no)))
+#endif
+#define WIDE_LEAST(x, y) WIDE_CHOSEN(x, y, y, x)
+#define WIDE_GREATEST(x, y) WIDE_CHOSEN(x, y, x, y)
+#endif
+
+/* Lanes of two vectors, by constants: those of the second are counted behind those of the first. */
+#if defined(__clang__)
+#define LANES_OF(V, x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#else
+#define LANES_OF(V, x, y, ...) __builtin_shuffle(x, y, (V){__VA_ARGS__})
+#endif
+#define LIST_2(F, n) F(0, n), F(1, n)
+#define LIST_4(F, n) LIST_2(F, n), F(2, n), F(3, n)
+#define LIST_8(F, n) LIST_4(F, n), F(4, n), F(5, n), F(6, n), F(7, n)
+#define LIST_16(F, n) \
+    LIST_8(F, n), F(8, n), F(9, n), F(10, n), F(11, n), F(12, n), F(13, n), F(14, n), F(15, n)
+#define PASTE(A, B) A##B
+#define JOIN(A, B) PASTE(A, B)
+#define LIST(F, n) JOIN(LIST_, LANES)(F, n)
+
+#if BYTES == 64
+#define NARROW_LANES 16
+#define WIDE_LANES 8
+#elif BYTES == 32
+#define NARROW_LANES 8
+#define WIDE_LANES 4
+#else
+#define NARROW_LANES 4
+#define WIDE_LANES 2
+#endif
+
+#define NAME(x) narrow_##x
+#define WORD uint32_t
+#define V Narrow
+#define LANES NARROW_LANES
+#define LEAST NARROW_LEAST
+#define GREATEST NARROW_GREATEST
+#include "network.h"
+
+#define NAME(x) wide_##x
+#define WORD uint64_t
+#define V Wide
+#define LANES WIDE_LANES
+#define LEAST WIDE_LEAST
+#define GREATEST WIDE_GREATEST
+#include "network.h"
+
+/* Beyond these it is quicker to merge. */
+#define NARROW_RUN MOST_KEYS
+#define WIDE_RUN (WIDE_LANES == 2 ? 32 : WIDE_LANES == 4 ? 128 : MOST_KEYS)
+#include "rows.h"
+
+#if defined(TARGET) && defined(__clang__)
+#pragma clang attribute pop
+#endif
