@@ -345,6 +345,9 @@ def test_which_loops_are_parallel() -> None:
     assert shifted.apart == {("out", "x"): False}
     same = ROW.format(ahead=4).replace("[x+", "[out+").replace(".buffer x F32", "")
     assert parallel_loops(*_known(same)).parallel == set()
+    twice = ROW.format(ahead=0).replace("ENDLOOP", "STG.F32 [out+{}+r4*4], r5\n    ENDLOOP")
+    assert 3 in parallel_loops(*_known(twice.format(160))).parallel  # another row, behind the last round's place
+    assert 3 not in parallel_loops(*_known(twice.format(156))).parallel
 
 
 def test_which_loops_only_copy() -> None:

@@ -164,6 +164,31 @@ def test_distances_of_points_close_together_are_exact():
     np.testing.assert_allclose(found, np.sqrt(((exact[:, None] - exact) ** 2).sum(-1)), rtol=1e-4)
 
 
+@pytest.mark.parametrize(("rows", "terms", "columns"), [(66, 3, 70), (67, 13, 65), (17, 20, 64)])
+def test_distances_are_computed_in_tiles(rows, terms, columns):
+    """In one kernel: rows that are left over too, whatever follows from them, and what is no number."""
+    x, y, z = floats(rows, terms), floats(columns, terms), floats(rows, columns)
+    x[1, 0], y[3, 1], x[2, 2] = np.nan, np.inf, -0.0
+    ways = {
+        "squares": lambda lib, x, y, z: lib.sum((x[:, None] - y) ** 2, axis=-1) * z + x[:, :1],
+        "greatest": lambda lib, x, y, z: lib.max(lib.abs(x[:, None] - y), axis=-1),
+        "several": lambda lib, x, y, z: lib.sum(x[:, None] * y, axis=-1) - lib.min(x[:, None] * y, axis=-1),
+    }
+    for name, way in ways.items():
+        with np.errstate(invalid="ignore"):
+            want = way(np, x.astype(np.float64), y.astype(np.float64), z.astype(np.float64))
+        found = ek.jit(lambda *g, way=way: way(ek, *g))
+        np.testing.assert_allclose(found(*map(ek.tensor, (x, y, z))).numpy(), want, rtol=1e-4, atol=1e-5, err_msg=name)
+        launches = [step.kernel.program.name for step in found.plan(*map(ek.tensor, (x, y, z))).steps]
+        assert sum("sum" in name or "max" in name for name in launches) == 1, launches
+    x, y = x[5:], y[5:]
+    away = x[:, None].astype(np.float64) - y
+    both = [x, np.stack([y, y + 1])]
+    found = computed(ek.vmap(lambda x, y: ek.cdist(x, y), (None, 0)), *both)
+    np.testing.assert_allclose(found[0], np.sqrt((away**2).sum(-1)), rtol=1e-5)
+    np.testing.assert_allclose(found[1], np.sqrt(((away - 1) ** 2).sum(-1)), rtol=1e-5)
+
+
 @few
 @given(st.integers(2, 40), st.integers(1, 5), st.integers(16, 40), st.booleans())
 def test_sums_over_leading_axes_of_what_broadcasts(n, a, b, cut):
