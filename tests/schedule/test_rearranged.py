@@ -312,9 +312,8 @@ def test_softmax_of_short_rows_is_taken_side_by_side():
     ):  # fmt: skip
         x = 3 * RNG.standard_normal(shape).astype(dtype)
         x[0], x[1, ..., 0], x[2, ..., 1] = 1e30, np.inf, -np.inf
-        out = TABLE["softmax"](node(x), axis)
-        assert ("turned" in names(*turn_reductions([out], CORES))) is beside
-        assert "turned" not in names(*turn_reductions([out], BLOCKS))
+        steps = ek.jit(lambda x, a=axis: ek.softmax(x, a)).plan(ek.tensor(x)).steps
+        assert (len(steps) == 1 and bool(steps[0].kernel.scratch)) is beside
         with np.errstate(invalid="ignore"):
             e = np.exp(x.astype(np.float64) - x.max(axis, keepdims=True).astype(np.float64))
         want = e / e.sum(axis, keepdims=True)
@@ -327,6 +326,29 @@ def test_softmax_of_short_rows_is_taken_side_by_side():
         y /= y.sum(axis, keepdims=True)
         slope = y * (seed - (y * seed).sum(axis, keepdims=True))
         np.testing.assert_allclose(found, slope, rtol=rtol, atol=10 * rtol)
+
+
+@pytest.mark.parametrize(("rows", "length"), [(2000, 3), (1999, 5)])
+def test_short_rows_with_numbers_of_their_own(rows, length):
+    """One for each row, one for each place, and several results, of rows and of elements."""
+    x, of_row, of_place = floats(rows, length), floats(rows), floats(length)
+    x[7, 1], x[8, 0] = np.nan, -np.inf
+
+    def both(lib, x, of_row, of_place):
+        powers = lib.exp(x * of_place + of_row[:, None])
+        total = powers.sum(-1)
+        return powers / total[:, None], total + of_row, powers.max(axis=-1)
+
+    with np.errstate(invalid="ignore"):
+        want = both(np, *(array.astype(np.float64) for array in (x, of_row, of_place)))
+    function = ek.jit(lambda *given: both(ek, *given))
+    for found, wanted in zip(function(*map(ek.tensor, (x, of_row, of_place))), want, strict=True):
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-5, atol=1e-6)
+    assert function.plan(*map(ek.tensor, (x, of_row, of_place))).steps[0].kernel.scratch
+    halves = ek.tensor(x).to(ek.bfloat16)
+    found = ek.jit(lambda x: ek.softmax(x, -1))(halves[10:]).to(ek.float32).numpy()
+    powers = np.exp(halves[10:].to(ek.float32).numpy())
+    np.testing.assert_allclose(found, powers / powers.sum(-1, keepdims=True), rtol=1e-2)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
