@@ -117,7 +117,13 @@ def test_factors_are_those_of_lapack_and_as_good(dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_inverses_of_what_is_not_small(dtype):
-    """By halves of the identity, which nothing but the identity is."""
+    """Of unit vectors, side by side or by halves; nothing but the identity is taken for them."""
+    for n in (61, 200, 401):  # with rows in another order
+        x = (drawn(dtype, n, n) + 2 * np.sqrt(n) * np.eye(n, dtype=dtype)).astype(dtype)[
+            np.random.default_rng(n).permutation(n)
+        ]
+        found = ek.linalg.inv(ek.tensor(x)).numpy()
+        near(x @ found, np.eye(n, dtype=dtype), np.abs(x).max() * np.abs(found).max() * n)
     n = 70
     x = drawn(dtype, n, n) + 30 * np.eye(n, dtype=dtype)
     near(ek.linalg.inv(ek.tensor(x)).numpy(), np.linalg.inv(x), 1)

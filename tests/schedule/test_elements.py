@@ -27,7 +27,7 @@ from eshkol.schedule.kernels.scalars import FOLDED, Scalar, bounds, compared
 from eshkol.tensors.devices import open_backend
 
 PIECE, STRIP = 40, 16  # less than in use, so that little has to be computed
-SMALL = replace(CORES, piece=PIECE, strip=STRIP)
+SMALL = replace(CORES, piece=PIECE, strip=STRIP, part_work=100)
 CASES = {
     "a row to a matrix": lambda: leaf(5, 33) + leaf(33),
     "a column to a matrix": lambda: leaf(5, 33) * leaf(5, 1),
@@ -53,6 +53,8 @@ CASES = {
     "turned within": lambda: permute(leaf(2, 9, 3, 11), (0, 3, 2, 1)),
     "turned and added": lambda: exp(permute(leaf(33, 18), (1, 0))) + leaf(18, 33),
     "heads": lambda: permute(leaf(2, 7, 3, 16), (0, 2, 1, 3)),
+    "turned, one strip in parts": lambda: permute(leaf(160, 9), (1, 0)),
+    "turned, in parts with a rest": lambda: permute(leaf(7 * 16 + 5, 11), (1, 0)),
     "turned of little": lambda: permute(leaf(4, 1, 9), (2, 1, 0)),
 }
 
@@ -80,6 +82,13 @@ def test_another_number_of_rows_needs_no_other_program() -> None:
     few, many = (_kernel(leaf(n, 3, 16) * leaf(3, 1)) for n in (2, 7))
     assert few.program == many.program
     assert (few.lanes, many.lanes) == (6, 21)
+
+
+def test_a_strip_is_shared_where_there_are_few() -> None:
+    for rows, lanes in ((160, 10), (20 * 16, 10), (7 * 16 + 5, 7), (19 * 16, 10), (17, 1)):
+        kernel = lowered(permute(leaf(rows, 9), (1, 0)), SMALL)
+        assert isinstance(kernel, Kernel)
+        assert kernel.lanes == lanes
 
 
 def test_joined_rows_are_read_without_asking() -> None:

@@ -164,6 +164,31 @@ def test_distances_of_points_close_together_are_exact():
     np.testing.assert_allclose(found, np.sqrt(((exact[:, None] - exact) ** 2).sum(-1)), rtol=1e-4)
 
 
+@pytest.mark.parametrize(("rows", "terms", "columns"), [(66, 3, 70), (67, 13, 65), (17, 20, 64)])
+def test_distances_are_computed_in_tiles(rows, terms, columns):
+    """In one kernel: rows that are left over too, whatever follows from them, and what is no number."""
+    x, y, z = floats(rows, terms), floats(columns, terms), floats(rows, columns)
+    x[1, 0], y[3, 1], x[2, 2] = np.nan, np.inf, -0.0
+    ways = {
+        "squares": lambda lib, x, y, z: lib.sum((x[:, None] - y) ** 2, axis=-1) * z + x[:, :1],
+        "greatest": lambda lib, x, y, z: lib.max(lib.abs(x[:, None] - y), axis=-1),
+        "several": lambda lib, x, y, z: lib.sum(x[:, None] * y, axis=-1) - lib.min(x[:, None] * y, axis=-1),
+    }
+    for name, way in ways.items():
+        with np.errstate(invalid="ignore"):
+            want = way(np, x.astype(np.float64), y.astype(np.float64), z.astype(np.float64))
+        found = ek.jit(lambda *g, way=way: way(ek, *g))
+        np.testing.assert_allclose(found(*map(ek.tensor, (x, y, z))).numpy(), want, rtol=1e-4, atol=1e-5, err_msg=name)
+        launches = [step.kernel.program.name for step in found.plan(*map(ek.tensor, (x, y, z))).steps]
+        assert sum("sum" in name or "max" in name for name in launches) == 1, launches
+    x, y = x[5:], y[5:]
+    away = x[:, None].astype(np.float64) - y
+    both = [x, np.stack([y, y + 1])]
+    found = computed(ek.vmap(lambda x, y: ek.cdist(x, y), (None, 0)), *both)
+    np.testing.assert_allclose(found[0], np.sqrt((away**2).sum(-1)), rtol=1e-5)
+    np.testing.assert_allclose(found[1], np.sqrt(((away - 1) ** 2).sum(-1)), rtol=1e-5)
+
+
 @few
 @given(st.integers(2, 40), st.integers(1, 5), st.integers(16, 40), st.booleans())
 def test_sums_over_leading_axes_of_what_broadcasts(n, a, b, cut):
@@ -307,9 +332,8 @@ def test_softmax_of_short_rows_is_taken_side_by_side():
     ):  # fmt: skip
         x = 3 * RNG.standard_normal(shape).astype(dtype)
         x[0], x[1, ..., 0], x[2, ..., 1] = 1e30, np.inf, -np.inf
-        out = TABLE["softmax"](node(x), axis)
-        assert ("turned" in names(*turn_reductions([out], CORES))) is beside
-        assert "turned" not in names(*turn_reductions([out], BLOCKS))
+        steps = ek.jit(lambda x, a=axis: ek.softmax(x, a)).plan(ek.tensor(x)).steps
+        assert (len(steps) == 1 and bool(steps[0].kernel.scratch)) is beside
         with np.errstate(invalid="ignore"):
             e = np.exp(x.astype(np.float64) - x.max(axis, keepdims=True).astype(np.float64))
         want = e / e.sum(axis, keepdims=True)
@@ -322,6 +346,29 @@ def test_softmax_of_short_rows_is_taken_side_by_side():
         y /= y.sum(axis, keepdims=True)
         slope = y * (seed - (y * seed).sum(axis, keepdims=True))
         np.testing.assert_allclose(found, slope, rtol=rtol, atol=10 * rtol)
+
+
+@pytest.mark.parametrize(("rows", "length"), [(2000, 3), (1999, 5)])
+def test_short_rows_with_numbers_of_their_own(rows, length):
+    """One for each row, one for each place, and several results, of rows and of elements."""
+    x, of_row, of_place = floats(rows, length), floats(rows), floats(length)
+    x[7, 1], x[8, 0] = np.nan, -np.inf
+
+    def both(lib, x, of_row, of_place):
+        powers = lib.exp(x * of_place + of_row[:, None])
+        total = powers.sum(-1)
+        return powers / total[:, None], total + of_row, powers.max(axis=-1)
+
+    with np.errstate(invalid="ignore"):
+        want = both(np, *(array.astype(np.float64) for array in (x, of_row, of_place)))
+    function = ek.jit(lambda *given: both(ek, *given))
+    for found, wanted in zip(function(*map(ek.tensor, (x, of_row, of_place))), want, strict=True):
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-5, atol=1e-6)
+    assert function.plan(*map(ek.tensor, (x, of_row, of_place))).steps[0].kernel.scratch
+    halves = ek.tensor(x).to(ek.bfloat16)
+    found = ek.jit(lambda x: ek.softmax(x, -1))(halves[10:]).to(ek.float32).numpy()
+    powers = np.exp(halves[10:].to(ek.float32).numpy())
+    np.testing.assert_allclose(found, powers / powers.sum(-1, keepdims=True), rtol=1e-2)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -128,14 +128,17 @@ def _multiply(c: Context, v: list[str]) -> str:
 
 
 def _accumulate(c: Context, v: list[str]) -> str:
-    """A step of a reduction, of which LLVM may take the steps in any order."""
+    """A step of a reduction, of which LLVM may take the steps in any order.
+
+    Which zero is the lesser is not defined: to order them too takes x86 twice as many instructions.
+    """
     operation: ReduceOperation = c.i.operation
     if operation in (ReduceOperation.Sum, ReduceOperation.Product):
         floating, integer = ("fadd", "add") if operation is ReduceOperation.Sum else ("fmul", "mul")
         return c.e.op(f"{f'{floating} reassoc' if c.ty.is_float else integer} {c.t} {v[0]}, {v[1]}")
     least = operation is ReduceOperation.Min
     if c.ty.is_float:
-        return c.e.intrinsic("minimum" if least else "maximum", c.t, *v)
+        return c.e.intrinsic("minimum" if least else "maximum", c.t, *v, flags="nsz")
     return c.e.intrinsic(f"{_signed('s', 'u', c)}{'min' if least else 'max'}", c.t, *v)
 
 

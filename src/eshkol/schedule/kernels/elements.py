@@ -36,6 +36,7 @@ from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import Scalar
 from eshkol.schedule.kernels.space import Point, spread
 from eshkol.schedule.kernels.values import GroupValues, straight
+from eshkol.support.extents import Extent
 
 SHORTEST = 8  # elements of a row
 MOST_STRETCHES = 8
@@ -184,10 +185,14 @@ class _Kernel:
         outer, between = count(shape[:axis]), count(shape[axis + 1 : -1])
         height_of_strip, tile = self.target.strip, self.target.tile
         strips = -(-height // height_of_strip)
-        lanes = outer * between * strips
+        tiles, rest = divmod(last, tile)
+        parts = self._parts_of_strips(outer * between * strips, tiles)
+        each = -(-tiles // parts)
+        lanes = outer * between * strips * parts
         self._begin(lanes)
         e = self.e
-        strip, other = e.lane % strips, e.lane // strips
+        part, strip = e.lane % parts, e.lane // parts % strips
+        other = e.lane // (parts * strips)
         places = other // between, other % between
         extents = (outer, height, between, last)
 
@@ -197,12 +202,30 @@ class _Kernel:
             if height % height_of_strip == 0 or strips == 1
             else e.op("MIN", e.number(height_of_strip), height - top)
         )
-        for start, tiles, width in _tiles(last, tile):
-            with e.counted(tiles) as t, e.counted(rows) as i:
-                place = e.within(top + i, height)  # as it is, but a machine need not look further to see that
-                with e.counted(width) as j:
-                    self._element(Point(e, extents, (places[0], place, places[1], t * tile + j + start)))
+
+        def element(i: Scalar, place: Scalar) -> None:
+            row = e.within(top + i, height)  # as it is, but a machine need not look further to see that
+            self._element(Point(e, extents, (places[0], row, places[1], place)))
+
+        if tiles:
+            here = each if parts * each == tiles else e.op("MIN", e.number(each), tiles - part * each)
+            with e.counted(here) as t, e.counted(rows) as i:
+                start = e.within(part * each + t, tiles) * tile
+                with e.counted(tile) as j:
+                    element(i, start + j)
+        if rest:
+            is_last = 1 if parts == 1 else e.convert(e.compare("EQ", part, parts - 1), part.dtype)
+            with e.counted(is_last), e.counted(rows) as i, e.counted(rest) as j:
+                element(i, j + tiles * tile)
         return self._finished(lanes, 1)
+
+    def _parts_of_strips(self, strips: int, tiles: int) -> int:
+        """Into how many parts strips are cut, so that all of a machine has work: none of which may be left without."""
+        if tiles == 0 or type(strips) is Extent or type(tiles) is Extent:
+            return 1
+        worth = count(self.shape) // (strips * self.target.part_work)
+        wanted = max(1, min(tiles, -(-self.target.busy // strips), worth))
+        return -(-tiles // -(-tiles // wanted))
 
     # --- code -----------------------------------------------------------------------------------------
 
@@ -279,12 +302,6 @@ def _stretches(nodes: Sequence[Node], shape: Shape, row: int) -> list[Stretch]:
     if len(found) > MOST_STRETCHES + 1:
         return [Stretch(0, row)]
     return [Stretch(start, end - start) for start, end in pairwise(found)]
-
-
-def _tiles(length: int, tile: int) -> list[tuple[int, int, int]]:
-    """Start, number and width of the tiles of a row: whole ones, and what is left."""
-    whole, rest = divmod(length, tile)
-    return [(0, whole, tile)] * (whole > 0) + [(whole * tile, 1, rest)] * (rest > 0)
 
 
 def _turned_axis(nodes: Sequence[Node], shape: Shape) -> int | None:

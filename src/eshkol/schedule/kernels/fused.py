@@ -23,6 +23,7 @@ from eshkol.schedule.kernels.kernel import Kernel, bound, shown
 from eshkol.schedule.kernels.parts import parts_kernels
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.rows import group_name, rows_kernel
+from eshkol.schedule.kernels.short_rows import short_rows_kernel
 from eshkol.schedule.kernels.space import Point
 from eshkol.schedule.kernels.values import GroupValues
 
@@ -42,7 +43,7 @@ def lowered_group(group: Group) -> tuple[Kernel, ...]:
     if found is None:
         blocks = group.target.blocks
         if group.kind == "rows":
-            found = (block_rows_kernel(group) if blocks else rows_kernel(group),)
+            found = (block_rows_kernel(group) if blocks else short_rows_kernel(group) or rows_kernel(group),)
         elif group.kind == "parts":
             found = block_parts_kernels(group) if blocks else parts_kernels(group)
         else:

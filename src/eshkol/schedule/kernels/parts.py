@@ -1,4 +1,4 @@
-"""Groups whose reductions are taken in parts: stretches of long rows, or of columns walked row by row.
+"""Groups whose reductions are taken in parts: stretches of long rows, or of columns walked row by row (or in tiles).
 
 Comes in: a group whose elements are gone over once (no element depends on a reduction of the group). Goes out: a kernel
 that writes partial results into memory, and one that combines them, a lane for each result, and computes what follows.
@@ -31,6 +31,7 @@ from eshkol.schedule.kernels.rows import (
 )
 from eshkol.schedule.kernels.scalars import Scalar
 from eshkol.schedule.kernels.space import Pattern, Point
+from eshkol.schedule.kernels.tiles import tiles_kernel
 from eshkol.support.extents import Extent, about
 
 UNROLLED = 8  # columns of so few elements are computed by a lane each,
@@ -49,6 +50,9 @@ def in_columns(runs: Pattern) -> bool:
 def parts_kernels(group: Any) -> tuple[Kernel, ...]:
     """The kernels of a group whose reductions are taken in parts."""
     phases = Phases(group.nodes, group.outs, group.runs)
+    tiles = tiles_kernel(group, phases)
+    if tiles is not None:
+        return (tiles,)
     reduced = [n for n, keep in group.runs if not keep]
     worth = group.runs[0][1] or phases.whole >= MANY
     if in_columns(group.runs) and count(tuple(reduced)) <= UNROLLED and worth:

@@ -5,9 +5,6 @@ for each pair. With y turned so that its rows lie along the last axis, a vector 
 nothing is added up across it. Only operands that are broadcast are turned, which are small beside what is reduced;
 they are written to memory, so that vectors read them as they lie.
 
-A softmax of many rows of a few elements is taken side by side, too: of rows shorter than a vector, or a little longer,
-most exponentials would be computed one by one. All of it is turned, and turned back.
-
 Scans along other axes than the last are done row after row (`kernels/scanning.py`).
 
 Comes in: nodes whose derivatives have been taken. Goes out: the same values. Machines of blocks keep their own ways.
@@ -19,8 +16,7 @@ from collections.abc import Sequence
 
 from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.node import Node, make, topological
-from eshkol.ops.activations import Axis, softmax
-from eshkol.ops.movement import expand, permute, reshape
+from eshkol.ops.movement import expand, reshape
 from eshkol.ops.reductions import Along
 from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
@@ -32,8 +28,6 @@ from eshkol.schedule.rewrite.walk import New, again, in_order, walked
 LONGEST = 128  # elements of rows that are turned: a longer one is worth a sum of its own
 NARROWEST = 16  # rows that lie side by side then: a vector's
 LEAST = 1 << 14  # elements that are reduced, for which turning is worth a kernel more
-FEW = 16  # elements of rows whose exponentials are not worth a vector's loop
-VECTOR = 16  # bytes; rows of whole vectors of these stay as they are
 MOST = 24  # nodes between the operands and the reduction
 
 
@@ -44,13 +38,11 @@ def _turned(shape: Shape) -> Shape:
 def turn_reductions(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     """The results, with reductions along short last axes done along the axis before."""
     order = in_order(results)
-    if target.blocks or not any(_short(node) or _of_few(node) or node.op in BESIDE for node in order):
+    if target.blocks or not any(_short(node) or node.op in BESIDE for node in order):
         return list(results)
 
     def turned(node: Node, new: New) -> Node:
         found = again(node, new)
-        if _of_few(found):
-            return _side_by_side(found)
         other = beside(found) if found.op in BESIDE and found.data is None else None
         return other or (_other_way(found) if _short(found) else None) or found
 
@@ -67,23 +59,6 @@ def _short(node: Node) -> bool:
         last >= 2 and node.attrs.axes == (last,) and 1 < x.shape[-1] <= LONGEST and x.shape[-2] >= NARROWEST
         and count(x.shape) >= LEAST and _inside(x, x.shape)
     )  # fmt: skip
-
-
-def _of_few(node: Node) -> bool:
-    """Whether a node is the softmax of many rows of so few elements that vectors of a row are not filled."""
-    if node.op is not softmax or node.data is not None:
-        return False
-    extent, lanes = node.shape[-1], VECTOR // max(node.dtype.size, 4)  # 16-bit floats are computed in 32 bits
-    unfilled = 1 < extent < FEW and (extent % lanes != 0 or extent == 2)
-    return unfilled and node.attrs.axis == len(node.shape) - 1 and count(node.shape) >= LEAST
-
-
-def _side_by_side(node: Node) -> Node:
-    """A softmax of rows, as one of columns."""
-    (x,), extent = node.inputs, node.shape[-1]
-    columns = make(TURNED, (reshape(x, (count(node.shape) // extent, extent)),), None)
-    found: Node = reshape(permute(make(softmax, (columns,), Axis(0)), (1, 0)), node.shape)
-    return found
 
 
 def _inside(node: Node, shape: Shape) -> bool:

@@ -5,10 +5,10 @@ run in any order by what Atlas says. Still lanes keep their order where one buff
 lanes touch, as far as can be seen: LLVM finds out what it can do then.
 
 The rounds of a LOOP run one after another. They are independent where each store goes to a place of its own that moves
-with the counter, and whatever else touches that buffer in the loop does so at the same place of the same round. Other
-buffers may be the same memory: an output is often put where an input was. So for each pair of which one is stored to,
-the kernel looks before it runs whether they are apart, or begin at the same address where both are touched at the same
-places; lanes run without these promises if they do not hold.
+with the counter, and whatever else touches that buffer in the loop does so at the same place of the same round, or
+beyond what all rounds reach: in another row. Other buffers may be the same memory: an output is often put where an
+input was. So for each pair of which one is stored to, the kernel looks before it runs whether they are apart, or begin
+at the same address where both are touched at the same places; lanes run without these promises if they do not hold.
 
 LLVM needs no list of what may overlap then: accesses of a parallel loop are in its access group.
 """
@@ -153,7 +153,8 @@ def _pairs(loop: int, accesses: list[Access], ranges: Ranges) -> dict[tuple[str,
             reach = distance.constant + other.size if distance.constant >= 0 else store.size - distance.constant
             same = not distance.terms and reach <= step
             if other.handle == store.handle:
-                if not same:
+                beyond = not distance.terms and abs(distance.constant) >= step * ranges.rounds.get(counter, inf)
+                if not same and not beyond:
                     return None
             else:
                 pair = min(store.handle, other.handle), max(store.handle, other.handle)

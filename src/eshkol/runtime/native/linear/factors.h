@@ -216,6 +216,20 @@ static void NAMED(invert)(const NAMED(Work) *work, int64_t n, NAMED(Triangle) t,
 static void NAMED(invert_factored)(const NAMED(Work) *work, const NAMED(Factors) *f, T *out, T *row)
 {
     const int64_t n = f->rows;
+#if PARTS == 1
+    if (n <= WHOLE) {
+        R corners[2][CORNERS(WHOLE)][STRIP][STRIP];
+        NAMED(Inverse) inverse = {
+            .lower = NAMED(system)(n, (NAMED(Triangle)){f->at, n, 1, 1, 1}, corners[0]),
+            .upper = NAMED(system)(n, (NAMED(Triangle)){f->at, n, 1, 0, 0}, corners[1]), .order = f->order, .out = out,
+        };
+        const int64_t together = PANELS_TOGETHER * WIDTH, tasks = (n + together - 1) / together;
+        const int shared = work->pool != NULL && tasks > 1 && n * n * n / 2 >= WORTH;
+        if (!shared || eshkol_parallel_for(work->pool, NAMED(invert_panels), &inverse, tasks, 1) != 0)
+            NAMED(invert_panels)(&inverse, 0, tasks);
+        return;
+    }
+#endif
     NAMED(invert)(work, n, (NAMED(Triangle)){f->at, n, 1, 1, 1}, out, n);
     NAMED(under)(work, n, (NAMED(Triangle)){f->at, n, 1, 0, 0}, out, n, n);
     for (int64_t i = 0; i < n; i++) {

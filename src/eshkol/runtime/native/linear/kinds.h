@@ -36,7 +36,8 @@ CHOOSE(TARGET)
 #define FEW_ROWS 32 /* of a product for which the other matrix is not packed */
 #define PANEL_COLUMNS 32 /* of a matrix that are eliminated as their transpose */
 #define SOME_ROWS 64 /* among which the greatest number is looked for at a time */
-#define BLOCK 64  /* rows of a triangle that is not halved */
+#define BLOCK 64  /* rows of a triangle that is not halved, */
+#define WHOLE 384 /* or so many, where it solves for many columns: it stays in the second cache */
 
 #define JACOBI 10  /* rows and columns of matrices that are worked on side by side */
 #define PANEL 16   /* columns that are reflected at a time */

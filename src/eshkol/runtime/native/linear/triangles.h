@@ -16,15 +16,20 @@ static inline T NAMED(inverse)(T divisor)
 }
 
 #if PARTS == 1
-/* A system of up to BLOCK rows, by panels of WIDTH columns: a strip of rows at a time is what is left of it after a
-   product with those that are known, and is solved in registers. */
+/* A system of up to WHOLE rows, by panels of WIDTH columns: a strip of rows at a time is what is left of it after a
+   product with those that are known, and is solved in registers. Some panels are gone along together, so that what is
+   read of the triangle stays in the nearest cache. */
 typedef struct {
     NAMED(Triangle) t; /* not turned */
     int64_t n, columns, b_row;
     R *b;
     int divided; /* by the diagonal, else multiplied with its inverse */
-    R corners[BLOCK / STRIP + 1][STRIP][STRIP]; /* of the triangle along its diagonal, with what is made of that */
+    R (*corners)[STRIP][STRIP]; /* of the triangle along its diagonal, with what is made of that */
 } NAMED(System);
+
+#define PANELS_TOGETHER (WIDTH >= 24 ? 1 : 24 / WIDTH)
+#define CORNERS(ROWS) ((ROWS) / STRIP + 1)
+#define PANEL_ROWS (WHOLE + STRIP)
 
 /* Row r of a strip, of which rows first … end - 1 are known. */
 static inline ALWAYS void NAMED(solve_row)(int vectors, const NAMED(System) *s, const R (*corner)[STRIP],
@@ -46,98 +51,157 @@ static inline ALWAYS void NAMED(solve_row)(int vectors, const NAMED(System) *s, 
             sums[r][v] *= corner[r][r];
 }
 
-static inline ALWAYS void NAMED(solve_panel)(int vectors, const NAMED(System) *s, R *b, int64_t width, R *x)
+/* A strip of a panel, whose rows before `begin` are zeros; x has what is known of it, row by row. */
+static inline ALWAYS void NAMED(solve_strip)(
+    int vectors, const NAMED(System) *s, int64_t strip, int64_t begin, R *b, int64_t b_row, int64_t width, R *x)
 {
-    const int64_t n = s->n, pitch = vectors * LANES, strips = (n + STRIP - 1) / STRIP;
-    for (int64_t k = 0; k < strips; k++) {
-        const int64_t strip = s->t.lower ? k : strips - 1 - k, first = strip * STRIP;
-        const int64_t rows = n - first < STRIP ? n - first : STRIP;
-        const int64_t from = s->t.lower ? 0 : first + rows, depth = s->t.lower ? first : n - first - rows;
-        const R *a[STRIP];
-        NAMED(Vector) sums[STRIP][VECTORS];
-        for (int64_t r = 0; r < STRIP; r++)
-            a[r] = s->t.at + (first + (r < rows ? r : rows - 1)) * s->t.row + from;
-        NAMED(sums)(vectors, depth, a, x + from * pitch, pitch, sums);
-        const int whole = rows == STRIP && width == pitch;
-        R part[STRIP * VECTORS * (VECTOR / sizeof(R))];
-        if (!whole) {
-            memset(part, 0, sizeof part);
-            for (int64_t r = 0; r < rows; r++)
-                for (int64_t j = 0; j < width; j++)
-                    part[r * pitch + j] = b[(first + r) * s->b_row + j];
-        }
-        R *given = whole ? b + first * s->b_row : part;
-        const int64_t apart = whole ? s->b_row : pitch;
-        const R(*corner)[STRIP] = s->corners[strip];
-        UNROLL
-        for (int r = 0; r < STRIP; r++)
-            UNROLL
-            for (int v = 0; v < vectors; v++)
-                sums[r][v] = *(const NAMED(Vector) *)(given + r * apart + v * LANES) - sums[r][v];
-        if (s->t.lower) {
-            UNROLL
-            for (int r = 0; r < STRIP; r++)
-                NAMED(solve_row)(vectors, s, corner, sums, r, 0, r);
-        } else {
-            UNROLL
-            for (int r = STRIP - 1; r >= 0; r--)
-                NAMED(solve_row)(vectors, s, corner, sums, r, r + 1, STRIP);
-        }
-        UNROLL
-        for (int r = 0; r < STRIP; r++)
-            UNROLL
-            for (int v = 0; v < vectors; v++) {
-                *(NAMED(Vector) *)(x + (first + r) * pitch + v * LANES) = sums[r][v];
-                *(NAMED(Vector) *)(given + r * apart + v * LANES) = sums[r][v];
-            }
-        for (int64_t r = 0; r < rows && !whole; r++)
-            memcpy(b + (first + r) * s->b_row, part + r * pitch, (size_t)width * sizeof(R));
+    const int64_t n = s->n, pitch = vectors * LANES, first = strip * STRIP;
+    const int64_t rows = n - first < STRIP ? n - first : STRIP;
+    const int64_t from = s->t.lower ? begin : first + rows, depth = s->t.lower ? first - begin : n - first - rows;
+    const R *a[STRIP];
+    NAMED(Vector) sums[STRIP][VECTORS];
+    for (int64_t r = 0; r < STRIP; r++)
+        a[r] = s->t.at + (first + (r < rows ? r : rows - 1)) * s->t.row + from;
+    NAMED(sums)(vectors, depth, a, x + from * pitch, pitch, sums);
+    const int whole = rows == STRIP && width == pitch;
+    R part[STRIP * VECTORS * (VECTOR / sizeof(R))];
+    if (!whole) {
+        memset(part, 0, sizeof part);
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t j = 0; j < width; j++)
+                part[r * pitch + j] = b[(first + r) * b_row + j];
     }
+    R *given = whole ? b + first * b_row : part;
+    const int64_t apart = whole ? b_row : pitch;
+    const R(*corner)[STRIP] = (const R(*)[STRIP])s->corners[strip];
+    UNROLL
+    for (int r = 0; r < STRIP; r++)
+        UNROLL
+        for (int v = 0; v < vectors; v++)
+            sums[r][v] = *(const NAMED(Vector) *)(given + r * apart + v * LANES) - sums[r][v];
+    if (s->t.lower) {
+        UNROLL
+        for (int r = 0; r < STRIP; r++)
+            NAMED(solve_row)(vectors, s, corner, sums, r, 0, r);
+    } else {
+        UNROLL
+        for (int r = STRIP - 1; r >= 0; r--)
+            NAMED(solve_row)(vectors, s, corner, sums, r, r + 1, STRIP);
+    }
+    UNROLL
+    for (int r = 0; r < STRIP; r++)
+        UNROLL
+        for (int v = 0; v < vectors; v++) {
+            *(NAMED(Vector) *)(x + (first + r) * pitch + v * LANES) = sums[r][v];
+            *(NAMED(Vector) *)(given + r * apart + v * LANES) = sums[r][v];
+        }
+    for (int64_t r = 0; r < rows && !whole; r++)
+        memcpy(b + (first + r) * b_row, part + r * pitch, (size_t)width * sizeof(R));
+}
+
+/* Panels of so many columns together. Without b, what is to be solved is x, panel after panel. */
+static void NAMED(solve_together)(
+    const NAMED(System) *s, int64_t begin, R *b, int64_t b_row, int64_t columns, R *x)
+{
+    const int64_t strips = (s->n + STRIP - 1) / STRIP;
+    for (int64_t k = begin / STRIP; k < strips; k++)
+        for (int64_t j = 0; j < columns; j += WIDTH) {
+            const int64_t strip = s->t.lower ? k : strips - 1 - k, left = columns - j;
+            const int64_t width = left < WIDTH ? left : WIDTH, vectors = NAMED(registers)(width);
+            R *known = x + j * PANEL_ROWS, *given = b == NULL ? known : b + j;
+            const int64_t apart = b == NULL ? vectors * LANES : b_row;
+            if (vectors == VECTORS)
+                NAMED(solve_strip)(VECTORS, s, strip, begin, given, apart, width, known);
+            else if (vectors == 1)
+                NAMED(solve_strip)(1, s, strip, begin, given, apart, width, known);
+            else
+                NAMED(solve_strip)(VECTORS - 1, s, strip, begin, given, apart, width, known);
+        }
 }
 
 static void NAMED(solve_panels)(void *context, int64_t begin, int64_t end)
 {
     const NAMED(System) *s = context;
-    R x[(BLOCK + STRIP) * VECTORS * (VECTOR / sizeof(R))];
+    R x[PANEL_ROWS * PANELS_TOGETHER * VECTORS * (VECTOR / sizeof(R))];
     for (int64_t number = begin; number < end; number++) {
-        const int64_t left = s->columns - number * WIDTH, width = left < WIDTH ? left : WIDTH;
-        const int64_t vectors = NAMED(registers)(width);
-        R *b = s->b + number * WIDTH;
-        if (vectors == VECTORS)
-            NAMED(solve_panel)(VECTORS, s, b, width, x);
-        else if (vectors == 1)
-            NAMED(solve_panel)(1, s, b, width, x);
-        else
-            NAMED(solve_panel)(VECTORS - 1, s, b, width, x);
+        const int64_t first = number * PANELS_TOGETHER * WIDTH, left = s->columns - first;
+        const int64_t columns = left < PANELS_TOGETHER * WIDTH ? left : PANELS_TOGETHER * WIDTH;
+        NAMED(solve_together)(s, 0, s->b + first, s->b_row, columns, x);
     }
 }
 
-static void NAMED(solve_block)(
-    const NAMED(Work) *work, int64_t n, NAMED(Triangle) t, R *b, int64_t columns, int64_t b_row)
+/* What is made of a triangle that is not turned, in memory for its corners. */
+static NAMED(System) NAMED(system)(int64_t n, NAMED(Triangle) t, R (*corners)[STRIP][STRIP])
 {
-    NAMED(System) s = {.t = t, .n = n, .columns = columns, .b_row = b_row, .b = b};
-    R turned[BLOCK * BLOCK];
-    for (int64_t i = 0; i < n && t.column != 1; i++)
-        for (int64_t j = t.lower ? 0 : i; j < (t.lower ? i + 1 : n); j++)
-            turned[i * BLOCK + j] = t.at[i * t.row + j * t.column];
-    if (t.column != 1)
-        s.t.at = turned, s.t.row = BLOCK;
+    NAMED(System) s = {.t = t, .n = n, .corners = corners};
+    memset(corners, 0, (size_t)CORNERS(n) * sizeof *corners);
     for (int64_t i = 0; i < n && !t.unit; i++)
-        s.divided |= NAMED(inverse)(s.t.at[i * (s.t.row + 1)]) == 0;
+        s.divided |= NAMED(inverse)(t.at[i * (t.row + 1)]) == 0;
     for (int64_t i = n; i < (n + STRIP - 1) / STRIP * STRIP; i++)
-        s.corners[i / STRIP][i % STRIP][i % STRIP] = 1;
+        corners[i / STRIP][i % STRIP][i % STRIP] = 1;
     for (int64_t i = 0; i < n; i++) {
         const int64_t first = i / STRIP * STRIP, end = first + STRIP < n ? first + STRIP : n;
-        R *corner = s.corners[i / STRIP][i - first];
+        R *corner = corners[i / STRIP][i - first];
         for (int64_t j = t.lower ? first : i; j < (t.lower ? i + 1 : end); j++)
-            corner[j - first] = s.t.at[i * s.t.row + j];
+            corner[j - first] = t.at[i * t.row + j];
         if (!s.divided)
             corner[i - first] = 1 / corner[i - first];
     }
-    const int64_t panels = (columns + WIDTH - 1) / WIDTH;
-    const int shared = work->pool != NULL && panels > 1 && n * n / 2 * columns >= WORTH;
-    if (!shared || eshkol_parallel_for(work->pool, NAMED(solve_panels), &s, panels, 1) != 0)
-        NAMED(solve_panels)(&s, 0, panels);
+    return s;
+}
+
+/* 0 where there is no memory for a triangle that is turned and large. */
+static int NAMED(solve_block)(
+    const NAMED(Work) *work, int64_t n, NAMED(Triangle) t, R *b, int64_t columns, int64_t b_row)
+{
+    R small[BLOCK * BLOCK], corners[CORNERS(WHOLE)][STRIP][STRIP];
+    R *turned = t.column == 1 ? NULL : n <= BLOCK ? small : malloc((size_t)(n * n) * sizeof(R));
+    if (t.column != 1) {
+        if (turned == NULL)
+            return 0;
+        NAMED(turn_over)(t.at, t.column, n, n, turned, n, 1);
+        t.at = turned, t.row = n, t.column = 1;
+    }
+    NAMED(System) s = NAMED(system)(n, t, corners);
+    s.columns = columns, s.b = b, s.b_row = b_row;
+    const int64_t together = PANELS_TOGETHER * WIDTH, tasks = (columns + together - 1) / together;
+    const int shared = work->pool != NULL && tasks > 1 && n * n / 2 * columns >= WORTH;
+    if (!shared || eshkol_parallel_for(work->pool, NAMED(solve_panels), &s, tasks, 1) != 0)
+        NAMED(solve_panels)(&s, 0, tasks);
+    if (turned != small)
+        free(turned);
+    return 1;
+}
+
+/* Columns of the inverse of a matrix, of which L, U and the order of rows are known. */
+typedef struct {
+    NAMED(System) lower, upper;
+    const int64_t *order;
+    R *out;
+} NAMED(Inverse);
+
+/* Panels together of it: unit vectors, which are zeros before the first of their ones. */
+static void NAMED(invert_panels)(void *context, int64_t begin, int64_t end)
+{
+    const NAMED(Inverse) *inverse = context;
+    const int64_t n = inverse->lower.n;
+    R x[PANEL_ROWS * PANELS_TOGETHER * VECTORS * (VECTOR / sizeof(R))];
+    for (int64_t number = begin; number < end; number++) {
+        const int64_t first = number * PANELS_TOGETHER * WIDTH, left = n - first;
+        const int64_t columns = left < PANELS_TOGETHER * WIDTH ? left : PANELS_TOGETHER * WIDTH;
+        memset(x, 0, sizeof x);
+        for (int64_t j = 0; j < columns; j++) {
+            const int64_t panel = j / WIDTH * WIDTH, width = columns - panel;
+            x[panel * PANEL_ROWS + (first + j) * NAMED(registers)(width) * LANES + j - panel] = 1;
+        }
+        NAMED(solve_together)(&inverse->lower, first / STRIP * STRIP, NULL, 0, columns, x);
+        NAMED(solve_together)(&inverse->upper, 0, NULL, 0, columns, x);
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < columns; j++) {
+                const int64_t panel = j / WIDTH * WIDTH, pitch = NAMED(registers)(columns - panel) * LANES;
+                inverse->out[i * n + inverse->order[first + j]] = x[panel * PANEL_ROWS + i * pitch + j - panel];
+            }
+    }
 }
 #endif
 
@@ -145,10 +209,9 @@ static void NAMED(solve_block)(
 static void NAMED(under)(const NAMED(Work) *work, int64_t n, NAMED(Triangle) t, T *b, int64_t columns, int64_t b_row)
 {
 #if PARTS == 1
-    if (n <= BLOCK && n * columns >= 2 * LEAF) {
-        NAMED(solve_block)(work, n, t, b, columns, b_row);
+    const int at_once = n <= BLOCK ? n * columns >= 2 * LEAF : n <= WHOLE && columns >= PANELS_TOGETHER * WIDTH;
+    if (at_once && NAMED(solve_block)(work, n, t, b, columns, b_row))
         return;
-    }
 #endif
     if (n <= LEAF) {
         for (int64_t k = 0; k < n; k++) {
