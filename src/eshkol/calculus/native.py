@@ -16,7 +16,7 @@ from typing import Any
 
 from eshkol.calculus import ir
 from eshkol.calculus.emit import SweepModule
-from eshkol.codegen.units import source_key
+from eshkol.codegen.identity import source_key
 from eshkol.llvm.identity import machine_key
 from eshkol.llvm.linking import CodeMemory
 from eshkol.runtime.library import native

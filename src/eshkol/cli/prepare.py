@@ -129,7 +129,7 @@ def _writable() -> Path:
 
 def stamp() -> bytes:
     """What names the sources and the machine that code is compiled by and for, as 32 bytes."""
-    from eshkol.codegen.units import library_key, source_key
+    from eshkol.codegen.identity import library_key, source_key
     from eshkol.lang.hashing import digest
     from eshkol.llvm.identity import machine_key
 

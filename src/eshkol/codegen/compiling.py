@@ -14,6 +14,7 @@ from eshkol.codegen.alike import AlikeModule
 from eshkol.codegen.compiled import CompiledUnit
 from eshkol.codegen.emit import emit_unit
 from eshkol.codegen.functions import Analysis
+from eshkol.codegen.identity import source_key
 from eshkol.codegen.keeping import encode
 from eshkol.codegen.module import FUNCTION_ATTRIBUTES, INTRINSICS, RUNTIME, UnitModule
 from eshkol.codegen.primitives import PrimitiveTable
@@ -21,7 +22,6 @@ from eshkol.codegen.scopes import scopes_of
 from eshkol.codegen.shared import Shared
 from eshkol.codegen.simplify import Simplifier
 from eshkol.codegen.sources import note_names, source_text
-from eshkol.codegen.units import source_key
 from eshkol.codegen.verify import verify_forms
 from eshkol.lang import datum
 from eshkol.lang.core import Lambda, Node, Unit

@@ -7,10 +7,7 @@ Compiling is the business of compiling.py, which is imported when something has 
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Callable, Iterable, Set
-from functools import cache
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +15,11 @@ from blake3 import blake3
 
 from eshkol.codegen import PRIMITIVES
 from eshkol.codegen.compiled import CompiledUnit, Part, UnitData, name_of, outside
-from eshkol.lang.files import STANDARD, SUFFIXES
+from eshkol.codegen.identity import source_key
 from eshkol.llvm.identity import machine_key
 from eshkol.llvm.linking import LOADING, CodeMemory
-from eshkol.runtime.library import PATH as RUNTIME
 from eshkol.runtime.scheme import Machine, Root, Value
 from eshkol.runtime.scheme_table import CONVENTIONS, layout, row_places
-from eshkol.support.keys import files_key
 from eshkol.support.store import ProgramCache
 
 if TYPE_CHECKING:
@@ -347,24 +342,3 @@ def _kept(what: str, cache: ProgramCache) -> CompiledUnit:
     compiled = (compiling.compile_entries if what == "entries" else compiling.compile_inlines)(cache)
     cache.put(key, compiled.payload())
     return compiled
-
-
-# ---- keys ------------------------------------------------------------------------------------------------------------
-
-
-@cache
-def source_key() -> str:
-    """What names the sources that programs are expanded and compiled by: what other sources made is never taken.
-
-    Their names, sizes and times, not their text: this is asked at every start.
-    """
-    package = Path(__file__).parents[1]
-    return files_key(
-        [package / folder for folder in ("lang", "codegen", "llvm", "runtime")], (".py", ".ll", RUNTIME.name)
-    )
-
-
-@cache
-def library_key() -> str:
-    """What names the texts of the standard library, in the same way."""
-    return files_key([Path(folder) for folder, _, _ in os.walk(STANDARD)], SUFFIXES)

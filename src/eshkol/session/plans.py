@@ -12,7 +12,8 @@ import json
 from typing import TYPE_CHECKING, Any, Protocol
 
 from eshkol.codegen.compiled import CompiledUnit
-from eshkol.codegen.units import Engine, library_key, source_key
+from eshkol.codegen.identity import library_key, source_key
+from eshkol.codegen.units import Engine
 from eshkol.lang.features import features
 from eshkol.lang.hashing import digest
 from eshkol.lang.source import Source

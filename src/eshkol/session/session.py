@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
 from eshkol.codegen.compiled import CompiledUnit
-from eshkol.codegen.units import Engine, library_key, source_key
+from eshkol.codegen.identity import library_key, source_key
+from eshkol.codegen.units import Engine
 from eshkol.errors import EshkolError, SchemeError
 from eshkol.lang.deep import mark_deep
 from eshkol.lang.features import features
