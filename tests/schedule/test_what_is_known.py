@@ -21,6 +21,7 @@ from eshkol.schedule.kernels.transforms import GREATEST_RADIX, length_for, radic
 from eshkol.schedule.rewrite.algebra import _casts_finite, _power_of_two, finite, nonnegative
 from eshkol.schedule.rewrite.arrange import PRODUCT, SMALL, WORTH, arrange
 from eshkol.schedule.rewrite.signals import _divided, _length_for
+from eshkol.schedule.rewrite.simplify import simplify
 
 RANGES = [(least, most) for most in range(5) for least in range(most + 1)]
 CONDITIONS = {
@@ -165,6 +166,15 @@ def test_chains_of_products_take_the_shorter_way(first: bool) -> None:
         shorter = now >= SMALL and then <= WORTH * now
         assert multiplications(found) == (then if shorter else now)
         assert (found.inputs[0].op is PRODUCT) == (first is not shorter)
+
+
+def test_the_diagonal_of_a_product_that_is_needed_besides() -> None:
+    x = ek.tensor(np.ones((6, 6), np.float32))
+    results = ek.jit(lambda a, b: (ek.diagonal(a @ b), a @ b), dynamic=False).traced(x, x + 1).function.results
+    both = simplify(results)
+    assert arrange(both, CORES) == both
+    (alone,) = arrange(both[:1], CORES)
+    assert alone.op.name == "sum"
 
 
 # --- lengths of transforms --------------------------------------------------------------------------
