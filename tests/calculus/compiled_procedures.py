@@ -116,6 +116,8 @@ COMPILED: dict[str, tuple[str, list[str]]] = {  # a name and variables, a body, 
     # ---- data from outside
     "of-rows x": ("(let loop ((r rows) (s x)) (if (null? r) s (loop (cdr r) (+ (* s (caar r)) (apply max (cdar r))))))",
                 ["1.5"]),
+    "of-points x": ("(let loop ((r rows) (s x)) (if (null? r) s (loop (cdr r) (* s (+ (sin (* x (caar r))) (cos "
+                  "(* s (cadar r))))))))", ["1.5"]),
     "of-ragged x": ("(fold (lambda (r s) (+ s (* x (apply + r)))) 0 ragged)", ["1.5"]),
     "of-whole-rows x": ("(fold (lambda (r s) (+ s (* x (apply + r)))) 0 whole-rows)", ["1.5"]),
     "of-vectors x": ("(fold (lambda (r s) (+ s (* x (vector-ref r 1)))) 0 table-of-vectors)", ["1.5"]),
@@ -212,6 +214,8 @@ COMPILED: dict[str, tuple[str, list[str]]] = {  # a name and variables, a body, 
     "exact-later x": ("(let loop ((i 0) (a 0.5)) (if (= i 3) (* a x) (loop (+ i 1) (if (< a x) 1/3 a))))", ["0.75"]),
     "whole-later x": ("(let loop ((i 0) (a 0.5)) (if (= i 3) (* a x) (loop (+ i 1) (if "
                       "(< a x) counter a))))", ["0.75"]),
+    "asked-of-procedures x": ("(if (and (procedure? sin) (procedure? half-of) (not (procedure? x))) (* x x) x)",
+                            ["1.5"]),
     "large-ratio x": ("(* x (/ big 7))", ["1.5"]),
     "loops-of-two-kinds x": ("(define (repeat n a) (let loop ((i 0) (a a)) (if (= i n) a (loop (+ i 1) (* a a))))) "
                            "(* (repeat 2 x) (repeat 3 2))", ["1.5"]),
