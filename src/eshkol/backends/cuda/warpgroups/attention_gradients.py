@@ -21,6 +21,7 @@ weight there.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -97,13 +98,17 @@ class Tile:
         return lines * self.widest * 2 + self.stages * 2 * self.numbers + (2 * self.stages + 1) * BARRIER_BYTES
 
 
-OF_KEYS = Tile(64, 2, 96, 4), Tile(128, 2, 64, 4)
-OF_QUERIES = Tile(64, 2, 128, 4), Tile(128, 2, 128, 2)
+OF_KEYS, OF_KEYS_CAUSAL, OF_KEYS_WIDE = Tile(64, 2, 112, 4), Tile(64, 2, 80, 4), Tile(128, 2, 64, 4)
+OF_QUERIES, OF_QUERIES_WIDE = Tile(64, 3, 64, 4), Tile(128, 2, 96, 3)
 
 
-def tile_for(width: int, *, of_keys: bool) -> Tile | None:
+def tile_for(width: int, *, of_keys: bool, causal: bool) -> Tile | None:
     """The tile for heads of so many elements, if there is one; measured on an H200."""
-    return next((tile for tile in (OF_KEYS if of_keys else OF_QUERIES) if width <= tile.widest), None)
+    if width <= OF_KEYS.widest:
+        return (OF_KEYS_CAUSAL if causal else OF_KEYS) if of_keys else OF_QUERIES
+    if width <= OF_KEYS_WIDE.widest:
+        return OF_KEYS_WIDE if of_keys else OF_QUERIES_WIDE
+    return None
 
 
 def blocks(g: Gradients, tile: Tile) -> int:
@@ -152,9 +157,9 @@ class _Writer(HeadWriter):
         self.divide()
         return k.text()
 
+    @abstractmethod
     def span(self) -> None:
         """Which rows a block has, and which tiles it goes along."""
-        raise NotImplementedError
 
     # --- the group that has tiles copied ----------------------------------------------------------------
 
@@ -229,9 +234,9 @@ class _Writer(HeadWriter):
     def prepare(self) -> None:
         """What is done before the first tile."""
 
+    @abstractmethod
     def weigh(self, start: str, stage: str) -> None:
         """Make weights of the scores, add what they weigh, and add the scores' gradients times the other rows."""
-        raise NotImplementedError
 
     def power(self, score: str, offset: str) -> None:
         """A weight in place of a score."""
