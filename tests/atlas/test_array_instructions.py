@@ -610,6 +610,51 @@ def test_batched_attention(ty: Type, causal: bool) -> None:
     check(i, "sums", functools.partial(loops, sums=True), 8)
 
 
+@pytest.mark.parametrize(("ty", "causal", "queries", "keys"), [
+    *((ty, True, 2, 3) for ty in FLOAT_TYPES), (Type.F32, False, 2, 3), (Type.F32, True, 3, 2),
+])  # fmt: skip
+def test_batched_attention_gradients(ty: Type, causal: bool, queries: int, keys: int) -> None:
+    """Two heads: queries interleaved, keys of one head for both; keys that no query sees."""
+    strides = {"query_strides": (0, 2, 4), "key_strides": (0, 0, 2), "value_strides": (0, 2 * keys, 2),
+               "cotangent_strides": (0, 2, 4)}  # fmt: skip
+    operands = {"batch": 2, "batches": (1, 2), "queries": queries, "keys": keys, "head_dim": 2, "scale": 0.5,
+                "causal": causal, **strides}  # fmt: skip
+
+    def loops(i: Instruction, x: dict[str, np.ndarray], *, which: int) -> np.ndarray:
+        found = [np.zeros((2, lines, 2)) for lines in (queries, keys, keys)]
+        for h, t, u in itertools.product(range(2), range(queries), range(keys)):
+            if causal and u > t:
+                continue
+            lines = {"query": t, "key": u, "value": u, "cotangent": t}
+            q, k, v, ct = (
+                x[name].astype(np.float64)[np.dot((0, h, line), strides[f"{name}_strides"]) :][:2]
+                for name, line in lines.items()
+            )
+            sums, inner = (float(x[name].reshape(2, queries)[h, t]) for name in ("sums", "inner"))
+            weight = 2 ** (0.5 * (q @ k) * math.log2(math.e) - sums)
+            slope = 0.5 * weight * (ct @ v - inner)
+            found[0][h, t] += slope * k
+            found[1][h, u] += slope * q
+            found[2][h, u] += weight * ct
+        return found[which]
+
+    outputs = {"BatchedAttentionGradQuery": ["output"], "BatchedAttentionGradKeyValue": ["key_output", "value_output"]}
+    names = [(name, output) for name, them in outputs.items() for output in them]
+    for which, (name, output) in enumerate(names):
+        check(make(ROWS[name], ty, **operands), output, functools.partial(loops, which=which), 12)
+
+
+def test_strides_of_batched_attention_are_one_for_each_axis() -> None:
+    for name in ("BatchedAttention", "BatchedAttentionGradQuery", "BatchedAttentionGradKeyValue"):
+        for what, wrong in (("key_strides", {"key_strides": (2,)}), ("batches", {"batch": 3})):
+            i, b = make(ROWS[name], Type.F32, **{**SMALL[name], **wrong}), ProgramBuilder()
+            for f in i.op.memory:
+                b.buffer(f.name, element_type(i, f))
+            b.emit(i)
+            with pytest.raises(IsaError, match=f"{name}: {what}"):
+                validate(b.build())
+
+
 @pytest.mark.parametrize("expanded", [False, True])
 @pytest.mark.parametrize("name", ["Attention", "FlashAttention"])
 def test_attention_at_infinity(name: str, expanded: bool) -> None:
@@ -643,8 +688,9 @@ def test_every_array_extension_is_tested_here() -> None:
     tested = {*REDUCTIONS, "ParallelReduce", "ParallelMap", "ParallelMapBinary", "GEMM", "BatchedGEMM", "SparseGEMM",
               "MixedPrecisionGEMM", "FusedGEMM", "QuantizedGEMM", "TensorContract", "Conv2D",
               "Conv2DGradInput", "Conv2DGradWeight", "FusedConv2D", "FFT", "LayerNorm",
-              "BatchNorm", "GroupNorm", "Softmax", "Attention", "FlashAttention", "BatchedAttention", "LayerScale",
-              "RoPE", "KVCacheUpdate"}  # fmt: skip
+              "BatchNorm", "GroupNorm", "Softmax", "Attention", "FlashAttention", "BatchedAttention",
+              "BatchedAttentionGradQuery", "BatchedAttentionGradKeyValue", "LayerScale", "RoPE",
+              "KVCacheUpdate"}  # fmt: skip
     assert {op.name for op in ROWS.values() if isinstance(op.meaning, Arrays)} == tested
 
 
@@ -813,6 +859,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "RoPE": {"batch": 1, "seq_len": 1, "heads": 1, "head_dim": 2},
     "KVCacheUpdate": {"position": 1, "batch": 1, "heads": 1, "head_dim": 2},
 }  # fmt: skip
+for name in ("BatchedAttentionGradQuery", "BatchedAttentionGradKeyValue"):
+    SMALL[name] = {**SMALL["BatchedAttention"], "cotangent_strides": (4, 2)}
 
 
 @pytest.mark.parametrize("indirect", [False, True])

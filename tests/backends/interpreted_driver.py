@@ -48,7 +48,7 @@ def installed(monkeypatch: Any, driver: InterpretedDriver | None = None) -> Iter
         found = instructions.whole(program, processors)
         if found is not None:
             made.programs[found.text] = program
-            made.at_once.add(program.digest)
+            made.at_once[program.digest] = len(found.maps)
         return found
 
     monkeypatch.setattr(drivers, "_opened", lambda: made)
@@ -77,7 +77,7 @@ class InterpretedDriver(Driver):
         self.free_bytes, self.memory = memory, memory
         self.blocks: dict[int, Any] = {}  # address → memory of the host
         self.programs: dict[str, Program] = {}  # text of a module → program
-        self.at_once: set[str] = set()  # digests of those that groups of warps do as a whole
+        self.at_once: dict[str, int] = {}  # digests of those that groups of warps do as a whole, and their maps
         self.handles: dict[int, Any] = {}
         self.calls: list[str] = []
         self.fails: dict[str, int] = {}  # functions that report this number
@@ -299,13 +299,14 @@ class InterpretedDriver(Driver):
     def _words(self, program: Program) -> int:
         """Words of a program's record; behind those of one that is done as a whole lie maps of its factors."""
         count = words.FIRST_PARAM + 2 * len(program.params)
-        return -(-count // 8) * 8 + 2 * MAP_WORDS if program.digest in self.at_once else count
+        return (
+            -(-count // 8) * 8 + self.at_once[program.digest] * MAP_WORDS if program.digest in self.at_once else count
+        )
 
-    def _mapped(self, names: list[str], record: Any) -> None:
-        """The maps behind a record are of its buffers, and within them."""
-        start = len(record) - 2 * MAP_WORDS
+    def _mapped(self, names: list[str], record: Any, count: int) -> None:
+        """So many maps behind a record are of its buffers, and within them."""
         buffers = [words.FIRST_PARAM + 2 * k for k in range(len(names))]
-        for k in (start, start + MAP_WORDS):
+        for k in range(len(record) - count * MAP_WORDS, len(record), MAP_WORDS):
             address, reach = record[k : k + 2]
             inside = [record[b] <= address and address + reach <= record[b] + record[b + 1] for b in buffers]
             assert any(inside), "a map leaves its buffer"
@@ -319,7 +320,7 @@ class InterpretedDriver(Driver):
         launch = LaunchConfig(tuple(record[words.GRID : words.GRID + 3]), tuple(record[words.BLOCK : words.BLOCK + 3]),
                               shared)  # fmt: skip
         if program.digest in self.at_once:
-            self._mapped(names, record)
+            self._mapped(names, record, self.at_once[program.digest])
             launch = LaunchConfig(launch.grid, launch.block)
         else:
             assert (launch.blocks, launch.block_size, record[words.SHARED_BYTES]) == (blocks, lanes, shared)

@@ -99,6 +99,36 @@ def test_attention_of_16_bit_floats(queries, keys, width, causal):
     np.testing.assert_allclose(found, wanted, atol=8e-3 * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("queries", "keys", "width"), [(64, 64, 64), (1000, 777, 128), (100, 700, 64), (520, 520, 80), (300, 300, 32)]
+)
+def test_gradients_of_attention_of_16_bit_floats(queries, keys, width, causal):
+    """As those of float32, and the same bits each time."""
+    shapes = [(2, 2, n, width) for n in (queries, keys, keys, queries)]
+    with ek.device("cuda"):
+        given = [ek.tensor(RNG.standard_normal(shape), dtype="bfloat16") for shape in shapes]
+
+        def loss(q, k, v, ct):
+            return (ek.scaled_dot_product_attention(q, k, v, is_causal=causal) * ct).astype("float32").sum()
+
+        gradients = ek.jit(ek.grad(loss, argnums=(0, 1, 2)))
+        found = [x.astype("float32").numpy() for x in gradients(*given)]
+        for again, before in zip(gradients(*given), found, strict=True):
+            np.testing.assert_array_equal(again.astype("float32").numpy(), before)
+        q, k, v, ct = (x.astype("float32").numpy() for x in given)
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(width)
+    if causal:
+        scores = np.where(np.tri(queries, keys, dtype=bool), scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    inner = (weights @ v * ct).sum(-1, keepdims=True)
+    slopes = weights * (ct @ v.swapaxes(-1, -2) - inner) / np.sqrt(width)
+    turned, of_v = slopes.swapaxes(-1, -2), weights.swapaxes(-1, -2) @ ct
+    for got, wanted in zip(found, (slopes @ k, turned @ q, of_v), strict=True):
+        np.testing.assert_allclose(got, wanted, atol=0.02 * np.abs(wanted).max())
+
+
 def test_gradients_of_products_of_16_bit_floats():
     a, b = RNG.standard_normal((200, 136)), RNG.standard_normal((136, 72))
     with ek.device("cuda"):

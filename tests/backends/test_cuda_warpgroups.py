@@ -19,7 +19,8 @@ import eshkol as ek
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.types import Type
 from eshkol.backends.cuda import driver as drivers
-from eshkol.backends.cuda.warpgroups import attention, tiling
+from eshkol.backends.cuda.warpgroups import attention, attention_gradients, tiling
+from eshkol.backends.cuda.warpgroups.heads import ROWS, Rows
 from eshkol.backends.cuda.warpgroups.instructions import whole
 from eshkol.backends.cuda.warpgroups.products import Matrices, Product, maps, product_kernel
 from eshkol.errors import TensorError
@@ -129,17 +130,32 @@ def test_a_kernel_has_what_its_tile_says():
         assert ("setmaxnreg" in text) == (tile.groups > 1)
 
 
+def gradients(width: int, *, of_keys: bool, causal: bool, keys: int = 1000) -> attention_gradients.Gradients:
+    rows = Rows("x", 0, width, (width * 1000,))
+    outs = (rows,) * (1 + of_keys)
+    return attention_gradients.Gradients(Type.BF16, 1000, keys, width, (3,), *[rows] * 4, outs, 0.5, causal)
+
+
+def assembled(text: str, folder) -> str:
+    """What the assembler says about a kernel."""
+    (folder / "kernel.ptx").write_text(text)
+    command = ["ptxas", "-arch=sm_90a", "-v", str(folder / "kernel.ptx"), "-o", str(folder / "out")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas, which NVIDIA's toolkit has, is not installed")
 def test_the_assembler_takes_kernels(tmp_path):
-    for k, tile in enumerate((tiling.tiles(2)[0][0], tiling.tiles(1)[-1][0])):
+    for tile in (tiling.tiles(2)[0][0], tiling.tiles(1)[-1][0]):
         for n, turned in ((1024, (False, False)), (1021, (True, True))):
-            file = tmp_path / f"{k}.ptx"
-            file.write_text(product_kernel(plain(1000, n, 520, (3,), turned=turned), tile, 512, 96))
-            done = subprocess.run(
-                ["ptxas", "-arch=sm_90a", "-v", str(file), "-o", str(tmp_path / "out")], capture_output=True, text=True
-            )
-            assert done.returncode == 0, done.stderr
-            assert " 0 bytes spill stores" in done.stderr
+            said = assembled(product_kernel(plain(1000, n, 520, (3,), turned=turned), tile, 512, 96), tmp_path)
+            assert " 0 bytes spill stores" in said
+    for width, of_keys in combined((64, 128), (False, True)):  # nearly all registers are taken
+        g, tile = gradients(width, of_keys=of_keys, causal=True), tile_of(width, of_keys=of_keys, causal=True)
+        said = assembled(attention_gradients.gradients_kernel(g, tile, 1024, (88, 0), (96, 0)), tmp_path)
+        assert " 0 bytes spill stores" in said
+        assert "serialized" not in said
 
 
 # --- launches -------------------------------------------------------------------------------------------
@@ -215,7 +231,10 @@ def test_gradients_of_attention_take_the_sums_that_it_told(driver):
     here = ek.grad(loss, argnums=(0, 1, 2))(*(ek.tensor(a) for a in arrays))
     for one, other in zip(there, here, strict=True):
         np.testing.assert_allclose(one.astype("float32").numpy(), other.numpy(), atol=0.05 * abs(other.numpy()).max())
-    assert any("Attention" in str(program) for program in driver.programs.values())
+    done = [program for program in driver.programs.values() if program.digest in driver.at_once]
+    assert sorted((str(p.instructions[0].op.name), driver.at_once[p.digest]) for p in done) == [
+        ("BatchedAttention", 4), ("BatchedAttentionGradKeyValue", 6), ("BatchedAttentionGradQuery", 5),
+    ]  # fmt: skip
 
 
 def test_attention_has_what_its_tile_says():
@@ -224,13 +243,55 @@ def test_attention_has_what_its_tile_says():
         assert tile is not None
         assert tile.memory <= tiling.MEMORY
         assert tile.keys % 16 == 0
-        rows = attention.Rows("x", 0, width, ())
+        rows = Rows("x", 0, width, ())
         a = attention.Attention(Type.F16, queries, queries, width, (), rows, rows, rows, rows, 1.0, causal)
         text = attention.attention_kernel(a, tile, 1024, (88, 0))
         assert f"m64n{tile.keys}k16" in text
         assert f"m64n{tile.widest}k16" in text
         assert ("selp.f32" in text) == causal  # scores are masked
     assert attention.tile_for(136, 512, causal=False) is None
+
+
+def tile_of(width: int, *, of_keys: bool, causal: bool) -> attention_gradients.Tile:
+    tile = attention_gradients.tile_for(width, of_keys=of_keys, causal=causal)
+    assert tile is not None
+    return tile
+
+
+@pytest.mark.parametrize("of_keys", [False, True])
+def test_gradients_have_what_their_tile_says(of_keys):
+    """A block's own rows and tiles of the others are mapped, and what is masked is what must be."""
+    for width, causal, keys in combined((32, 64, 80, 128), (False, True), (960, 1000)):
+        g, tile = (
+            gradients(width, of_keys=of_keys, causal=causal, keys=keys),
+            tile_of(width, of_keys=of_keys, causal=causal),
+        )
+        assert tile.memory <= tiling.MEMORY
+        assert tile.others % 16 == 0
+        text = attention_gradients.gradients_kernel(g, tile, 1024, (88, 0), (96, 0))
+        assert f"m64n{tile.others}k16" in text
+        assert f"m64n{tile.widest}k16" in text
+        # Keys that are not there have no weight in what goes along them; queries that are not have none in any case.
+        assert ("selp.f32" in text) == (causal or (not of_keys and keys % tile.others != 0))
+        own, others = (keys, 1000) if of_keys else (1000, keys)
+        found = [(m.axes[1].extent, m.box[1]) for m in attention_gradients.maps(g, tile)]
+        assert found == [(own, tile.rows)] * 2 + [(others, tile.others)] * 2 + [(own, ROWS)] * len(g.outs)
+        assert attention_gradients.blocks(g, tile) == 3 * -(-own // tile.rows)
+    assert attention_gradients.tile_for(136, of_keys=of_keys, causal=False) is None
+
+
+@pytest.mark.parametrize("change", [{}, {"ty": Type.F32}, {"head_dim": 12}, {"head_dim": 136}, {"queries": 0}])
+def test_gradients_that_have_no_kernel_are_expanded(change):
+    given = {"ty": Type.BF16, "head_dim": 16, "queries": 8, **change}
+    ty, width, queries = given["ty"], given["head_dim"], given["queries"]
+    for outs in (1, 2):
+        b = ProgramBuilder("p")
+        places = [b.buffer(f"x{k}", ty).address for k in range(outs + 4)]
+        places += [b.buffer(name, Type.F32).address for name in ("sums", "inner")]
+        made = b.batched_attention_grad_query if outs == 1 else b.batched_attention_grad_key_value
+        made(ty, *places, batch=2, queries=queries, keys=8, head_dim=width, scale=1.0, batches=(2,),
+             **{f"{name}_strides": (8 * width, width) for name in ("query", "key", "value", "cotangent")})  # fmt: skip
+        assert (whole(b.build(), PROCESSORS) is None) == bool(change)
 
 
 def test_a_driver_that_refuses_a_map_is_told(driver):

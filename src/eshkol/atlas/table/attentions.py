@@ -9,6 +9,7 @@ told: whoever computes gradients makes the weights from it again.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -19,19 +20,20 @@ from eshkol.atlas.table.rows import TY, count, read, real, row, write
 from eshkol.atlas.types import FLOATS, Array, Type
 from eshkol.errors import IsaError
 
-OPERANDS = {"query": "queries", "key": "keys", "value": "keys"}  # and what tells how many rows each has
+OPERANDS = ("query", "key", "value")
+LINES = {"query": "queries", "key": "keys", "value": "keys", "cotangent": "queries"}  # what tells how many there are
 LOG2_E = math.log2(math.e)
 
 
 def _extents(i: Instruction, name: str) -> tuple[int, ...]:
-    return (*i.batches, getattr(i, OPERANDS[name]), i.head_dim)
+    return (*i.batches, getattr(i, LINES[name]), i.head_dim)
 
 
 def _strides(i: Instruction, name: str) -> tuple[int, ...]:
     return (*getattr(i, f"{name}_strides"), 1)
 
 
-def _reach(i: Instruction, name: str) -> tuple[int, ...]:
+def reach(i: Instruction, name: str) -> tuple[int, ...]:
     """Everything from the first element to the last."""
     extents = _extents(i, name)
     if 0 in extents:
@@ -39,11 +41,16 @@ def _reach(i: Instruction, name: str) -> tuple[int, ...]:
     return (1 + sum((extent - 1) * stride for extent, stride in zip(extents, _strides(i, name), strict=True)),)
 
 
-def _matrices(i: Instruction, name: str, x: Array) -> Array:
+def matrices(i: Instruction, name: str, x: Array) -> Array:
     places: Array = np.zeros((), np.int64)
     for extent, stride in zip(_extents(i, name), _strides(i, name), strict=True):
         places = places[..., None] + np.arange(extent, dtype=np.int64) * stride
     return x[places]
+
+
+def later(i: Instruction) -> Array:
+    """Which keys come after which queries."""
+    return np.arange(i.queries)[:, None] < np.arange(i.keys)
 
 
 def _result(i: Instruction) -> tuple[int, ...]:
@@ -53,11 +60,10 @@ def _result(i: Instruction) -> tuple[int, ...]:
 def _attend(i: Instruction, q: Array, k: Array, v: Array) -> tuple[Array, Array]:
     if i.batch == 0:
         return np.empty(_result(i)), np.empty(_result(i)[:-1])
-    q, k, v = (_matrices(i, name, x) for name, x in zip(OPERANDS, (q, k, v), strict=True))
+    q, k, v = (matrices(i, name, x) for name, x in zip(OPERANDS, (q, k, v), strict=True))
     scores = (q @ k.swapaxes(-1, -2)) * i.scale
     if i.causal:
-        later = np.arange(i.queries)[:, None] < np.arange(i.keys)
-        scores = np.where(later, -np.inf, scores)
+        scores = np.where(later(i), -np.inf, scores)
     top = scores.max(-1, keepdims=True)
     with np.errstate(invalid="ignore"):
         powers = np.exp(scores - top)
@@ -66,76 +72,99 @@ def _attend(i: Instruction, q: Array, k: Array, v: Array) -> tuple[Array, Array]
     return found.reshape(_result(i)), ((top + np.log(total)) * LOG2_E).reshape(_result(i)[:-1])
 
 
-def _expand(b: CodeBuilder, i: Instruction) -> None:
-    """Three passes over the keys for each query: maximum, sum, and the weighted sum of values."""
-    compute, at = emit.compute_type(i.ty), list[emit.Index]()
+# --- code of lanes ------------------------------------------------------------------------------------
 
-    def place(name: str, line: emit.Index, element: emit.Index) -> Register:
-        return emit.offset(b, list(zip((*at, line, element), _strides(i, name), strict=True)))
 
-    def score(t: Register, u: Register) -> Register:
-        total = b.constant(compute, 0)
-        with b.loop(i.head_dim) as d:
-            left, right = (i.query, place("query", t, d), i.ty), (i.key, place("key", u, d), i.ty)
-            emit.accumulate_product(b, total, left, right, compute)
-        b.mul(total, total, b.constant(compute, i.scale))
-        return total
+def each_head(b: CodeBuilder, i: Instruction, do: Callable[[list[emit.Index]], None]) -> None:
+    """Loops over the axes of the batch around what is done for a head."""
+    at = list[emit.Index]()
 
-    def seen(t: Register) -> Register | int:
-        if not i.causal:
-            return int(i.keys)
-        found = b.reg(Type.U32)
-        b.add(found, t, b.constant(Type.U32, 1))
-        b.min(found, found, b.constant(Type.U32, i.keys))
-        return found
-
-    def attend(t: Register) -> None:
-        keys, top, total = seen(t), b.constant(compute, -math.inf), b.constant(compute, 0)
-        with b.loop(keys) as u:
-            b.max(top, top, score(t, u))
-
-        def weight(u: Register) -> Register:
-            found = score(t, u)
-            b.sub(found, found, top)
-            b.exp(found, found)
-            return found
-
-        with b.loop(keys) as u:
-            b.add(total, total, weight(u))
-        line = emit.flat(b, (*i.batches, i.queries), (*at, t))
-        with b.loop(i.head_dim) as d:
-            mixed = b.constant(compute, 0)
-            with b.loop(keys) as u:
-                b.fma(mixed, weight(u), emit.fetch(b, i.value, place("value", u, d), i.ty), mixed)
-            b.div(mixed, mixed, total)
-            emit.put(b, i.output, emit.offset(b, [(line, i.head_dim), (d, 1)]), i.ty, mixed)
-        logarithm = b.reg(compute)
-        b.log(logarithm, total)
-        b.add(logarithm, logarithm, top)
-        b.mul(logarithm, logarithm, b.constant(compute, LOG2_E))
-        emit.put(b, i.sums, line, Type.F32, logarithm, compute)
-
-    def over(axes: tuple[int, ...]) -> None:
-        if axes:
-            with b.loop(axes[0]) as s:
-                at.append(s)
-                over(axes[1:])
-                at.pop()
+    def over(axes: Sequence[int]) -> None:
+        if not axes:
+            do(at)
             return
-        with b.loop(i.queries) as t:
-            attend(t)
+        with b.loop(axes[0]) as s:
+            at.append(s)
+            over(axes[1:])
+            at.pop()
 
     over(tuple(i.batches))
 
 
-def _check(i: Instruction) -> None:
+def place(b: CodeBuilder, i: Instruction, name: str, indices: Sequence[emit.Index]) -> Register:
+    """Where an element of an operand lies."""
+    return emit.offset(b, list(zip(indices, _strides(i, name), strict=True)))
+
+
+def seen(b: CodeBuilder, i: Instruction, t: Register) -> Register | int:
+    """How many keys a query attends to."""
+    if not i.causal:
+        return int(i.keys)
+    found = b.reg(Type.U32)
+    b.add(found, t, b.constant(Type.U32, 1))
+    b.min(found, found, b.constant(Type.U32, i.keys))
+    return found
+
+
+def _expand(b: CodeBuilder, i: Instruction) -> None:
+    """Three passes over the keys for each query: maximum, sum, and the weighted sum of values."""
+
+    def head(at: list[emit.Index]) -> None:
+        with b.loop(i.queries) as t:
+            _attend_one(b, i, at, t)
+
+    each_head(b, i, head)
+
+
+def _attend_one(b: CodeBuilder, i: Instruction, at: list[emit.Index], t: Register) -> None:
+    compute = emit.compute_type(i.ty)
+
+    def there(name: str, line: emit.Index, element: emit.Index) -> Register:
+        return place(b, i, name, (*at, line, element))
+
+    def score(u: Register) -> Register:
+        total = b.constant(compute, 0)
+        with b.loop(i.head_dim) as d:
+            left, right = (i.query, there("query", t, d), i.ty), (i.key, there("key", u, d), i.ty)
+            emit.accumulate_product(b, total, left, right, compute)
+        b.mul(total, total, b.constant(compute, i.scale))
+        return total
+
+    keys, top, total = seen(b, i, t), b.constant(compute, -math.inf), b.constant(compute, 0)
+    with b.loop(keys) as u:
+        b.max(top, top, score(u))
+
+    def weight(u: Register) -> Register:
+        found = score(u)
+        b.sub(found, found, top)
+        b.exp(found, found)
+        return found
+
+    with b.loop(keys) as u:
+        b.add(total, total, weight(u))
+    line = emit.flat(b, (*i.batches, i.queries), (*at, t))
+    with b.loop(i.head_dim) as d:
+        mixed = b.constant(compute, 0)
+        with b.loop(keys) as u:
+            b.fma(mixed, weight(u), emit.fetch(b, i.value, there("value", u, d), i.ty), mixed)
+        b.div(mixed, mixed, total)
+        emit.put(b, i.output, emit.offset(b, [(line, i.head_dim), (d, 1)]), i.ty, mixed)
+    logarithm = b.reg(compute)
+    b.log(logarithm, total)
+    b.add(logarithm, logarithm, top)
+    b.mul(logarithm, logarithm, b.constant(compute, LOG2_E))
+    emit.put(b, i.sums, line, Type.F32, logarithm, compute)
+
+
+def check(i: Instruction, operands: Sequence[str]) -> None:
+    """Batches are as many as heads, and there are strides for each of their axes."""
     if math.prod(i.batches) != i.batch:
-        raise IsaError(f"BatchedAttention: batches of {i.batches} are not {i.batch} heads", span=i.span)
-    for name in OPERANDS:
+        raise IsaError(f"{i.op.name}: batches of {i.batches} are not {i.batch} heads", span=i.span)
+    for name in operands:
         given = getattr(i, f"{name}_strides")
         if len(given) != len(i.batches) + 1:
             raise IsaError(
-                f"BatchedAttention: {name}_strides {given} are not one for each axis of the batch {i.batches} and one "
+                f"{i.op.name}: {name}_strides {given} are not one for each axis of the batch {i.batches} and one "
                 "for rows",
                 span=i.span,
             )
@@ -145,8 +174,8 @@ row("BatchedAttention", Group.ADVANCED,
     "softmax(scale·Q·Kᵀ)·V for each of batch heads, along the axes batches, and log2 of each row's sum of "
     "e^(scale·q·k); strides: of each axis of the batch and of rows, in elements; causal: query t attends to keys u ≤ t",
     (TY, write("output", _result), write("sums", lambda i: _result(i)[:-1], Type.F32),
-     *(read(name, lambda i, name=name: _reach(i, name)) for name in OPERANDS),  # type: ignore[misc]
+     *(read(name, lambda i, name=name: reach(i, name)) for name in OPERANDS),  # type: ignore[misc]
      count("batch"), count("queries"), count("keys", 1), count("head_dim", 1), real("scale"),
      Field("causal", Kind.FLAG, default=False),
      *(Field(name, Kind.COUNTS) for name in ("batches", *(f"{name}_strides" for name in OPERANDS)))),
-    Arrays(_attend), FLOATS, expand=_expand, check=_check, traps=True)  # fmt: skip
+    Arrays(_attend), FLOATS, expand=_expand, check=lambda i: check(i, OPERANDS), traps=True)  # fmt: skip

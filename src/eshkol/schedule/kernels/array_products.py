@@ -1,7 +1,7 @@
-"""Products of matrices, and attention, as one array instruction, on machines of blocks that are faster at it so.
+"""Products of matrices, attention and its gradients as array instructions, on machines of blocks that are faster so.
 
-Comes in: a product, and how its operands lie (`matrix_operands.py`), or attention. Goes out: a kernel whose program is
-one instruction, which the machine's own code does as a whole (`backends/cuda/warpgroups`).
+Comes in: a product, and how its operands lie (`matrix_operands.py`), attention, or its gradients. Goes out: a kernel
+whose program is one instruction, which the machine's own code does as a whole (`backends/cuda/warpgroups`); or two.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from eshkol.atlas.types import Type
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.ops.shapes import count
-from eshkol.schedule.kernels.attention import SeenAttention
+from eshkol.schedule.kernels.attention import AttentionGradients, SeenAttention
 from eshkol.schedule.kernels.kernel import ONE_LANE, Kernel, shown
 from eshkol.schedule.kernels.matrix_operands import CHUNK, Layout, copied
 from eshkol.schedule.kernels.scalars import TYPES
@@ -52,10 +52,9 @@ def whole_product_kernel(node: Node, layouts: Sequence[Layout], terms: int) -> K
     return Kernel(shown(b.build()), ONE_LANE, None, ("out",), buffers, (), scratch)
 
 
-def is_whole_attention(node: Node, target: MachineDescription) -> bool:
-    """Whether attention is one array instruction."""
+def is_whole_attention(a: SeenAttention, target: MachineDescription) -> bool:
+    """Whether attention is one array instruction, and its gradients are two."""
     assert target.matrices is not None
-    a: SeenAttention = node.attrs
     return target.matrices.whole and sum(extent > 1 for extent in a.batch) <= BATCH_AXES
 
 
@@ -63,7 +62,7 @@ def whole_attention_kernel(node: Node) -> Kernel:
     """The kernel of attention; sums that nobody reads are written all the same."""
     a: SeenAttention = node.attrs
     b, ty = ProgramBuilder(node.op.name), TYPES[node.inputs[0].dtype]
-    outs = ("out",) if node.outs is None else ("out0", "out1")
+    outs: tuple[str, ...] = ("out",) if node.outs is None else ("out0", "out1")
     names = {"out": outs[0], "sums": SUMS if node.outs is None else outs[1]}
     b.buffer(names["out"], ty)
     b.buffer(names["sums"], Type.F32)
@@ -78,3 +77,29 @@ def whole_attention_kernel(node: Node) -> Kernel:
     )  # fmt: skip
     scratch = ((SUMS, dtypes.float32, count(a.shape[:-1])),) if node.outs is None else ()
     return Kernel(shown(b.build()), ONE_LANE, None, outs, tuple((f"x{k}", k) for k in range(3)), (), scratch)
+
+
+def whole_gradient_kernels(node: Node, outs: Sequence[str]) -> tuple[Kernel, ...]:
+    """The kernels of attention's gradients: that of q, then those of k and v."""
+    g: AttentionGradients = node.attrs
+    a, ty = g.attention, TYPES[node.inputs[0].dtype]
+    views = (*a[:3], g.cotangent)
+    strides = zip(("query", "key", "value", "cotangent"), views, strict=True)
+    how = {f"{name}_strides": (*a.steps(view), view.strides[-2]) for name, view in strides}
+    names = [f"x{k}" for k in range(len(node.inputs))]
+    places = [BufferOffset(name, view.offset * ty.size_bytes) for name, view in zip(names, views, strict=False)]
+    places += [BufferOffset(name) for name in names[len(views) :]]
+    found = []
+    for method, written in (("batched_attention_grad_query", outs[:1]), ("batched_attention_grad_key_value", outs[1:])):
+        b = ProgramBuilder(node.op.name)
+        for name in (*written, *names[: len(views)]):
+            b.buffer(name, ty)
+        for name in names[len(views) :]:
+            b.buffer(name, Type.F32)
+        getattr(b, method)(
+            ty, *map(BufferOffset, written), *places, batch=count(a.batch), queries=a.q.shape[-2],
+            keys=a.k.shape[-2], head_dim=a.q.shape[-1], scale=a.scale, causal=a.causal, batches=a.batch, **how,
+        )  # fmt: skip
+        buffers = tuple((name, k) for k, name in enumerate(names))
+        found.append(Kernel(shown(b.build()), ONE_LANE, None, tuple(outs), buffers, ()))
+    return tuple(found)

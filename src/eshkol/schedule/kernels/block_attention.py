@@ -71,7 +71,7 @@ def in_rows(view: View) -> bool:
 
 def attention_kernels(node: Node, target: MachineDescription) -> tuple[Kernel, ...]:
     """The kernel of attention, in tiles for heads of its width, or as a whole."""
-    if is_whole_attention(node, target):
+    if is_whole_attention(node.attrs, target):
         return (whole_attention_kernel(node),)
     return (_Writer(node, attention_tile(node.attrs, target)).kernel(),)
 

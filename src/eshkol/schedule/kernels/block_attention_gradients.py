@@ -22,6 +22,7 @@ from eshkol.atlas.machines import AttentionTile, MachineDescription
 from eshkol.atlas.operands import Condition
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes
+from eshkol.schedule.kernels.array_products import is_whole_attention, whole_gradient_kernels
 from eshkol.schedule.kernels.attention import ATTENTION_GRADIENTS, AttentionGradients
 from eshkol.schedule.kernels.block_attention import AttentionWriter, Span, attends, attention_tile, in_rows
 from eshkol.schedule.kernels.block_factors import at_most
@@ -49,7 +50,9 @@ def has_gradients(a: AttentionGradients, dtype: dtypes.DType, target: MachineDes
 
 
 def gradient_kernels(node: Node, target: MachineDescription) -> tuple[Kernel, ...]:
-    """The two kernels."""
+    """The two kernels, in tiles for heads of such a width, or as a whole."""
+    if is_whole_attention(node.attrs.attention, target):
+        return whole_gradient_kernels(node, OUTS)
     tile = replace(attention_tile(node.attrs.attention, target), fragments=1)
     wide = node.attrs.attention.q.shape[-1] > WIDE
     tile = replace(tile, keys=min(tile.keys, tile.queries, FEWEST if wide else MOST))

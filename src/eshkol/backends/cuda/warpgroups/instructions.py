@@ -6,17 +6,20 @@ matrices that the machine's copies can fetch; else None, and the program is expa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 from eshkol.atlas.isa import Instruction
-from eshkol.atlas.operands import BufferOffset
+from eshkol.atlas.operands import Address, BufferOffset
 from eshkol.atlas.program import Program
 from eshkol.atlas.table.batched import batch_axes, strides
 from eshkol.atlas.table.linear import stored
 from eshkol.backends.cuda.launching import with_maps
-from eshkol.backends.cuda.warpgroups import attention, maps, products, tiling
-from eshkol.backends.cuda.warpgroups.attention import Attention, Rows
+from eshkol.backends.cuda.warpgroups import attention, attention_gradients, maps, products, tiling
+from eshkol.backends.cuda.warpgroups.attention import Attention
+from eshkol.backends.cuda.warpgroups.attention_gradients import Gradients
+from eshkol.backends.cuda.warpgroups.heads import Rows
 from eshkol.backends.cuda.warpgroups.maps import TensorMap
 from eshkol.backends.cuda.warpgroups.products import NAMES, Matrices, Product
 from eshkol.backends.lanes.layout import Layout
@@ -42,6 +45,8 @@ def whole(program: Program, processors: int) -> Whole | None:
     i = program.instructions[0]
     if i.op.name == "BatchedAttention":
         return _attention(i, Layout.of(program))
+    if i.op.name in ("BatchedAttentionGradQuery", "BatchedAttentionGradKeyValue"):
+        return _gradients(i, Layout.of(program))
     if i.op.name not in ("GEMM", "BatchedGEMM"):
         return None
     p = _product(i)
@@ -61,10 +66,11 @@ def _product(i: Instruction) -> Product | None:
     operands = i.a, i.b, i.c
     if i.ty not in NAMES or min(i.m, i.n, i.k) == 0 or not all(isinstance(x, BufferOffset) for x in operands):
         return None
+    batch: tuple[int, ...] = ()
     if i.op.name == "GEMM":
         if i.beta != 0:
             return None
-        batch, steps = (), {"a": (stored(i, "a")[1], 1), "b": (stored(i, "b")[1], 1), "c": (i.n, 1)}
+        steps: dict[str, tuple[int, ...]] = {"a": (stored(i, "a")[1], 1), "b": (stored(i, "b")[1], 1), "c": (i.n, 1)}
     else:
         batch, steps = batch_axes(i), {name: strides(i, name) for name in "abc"}
     kept = [axis for axis, extent in enumerate(batch) if extent > 1]
@@ -79,24 +85,69 @@ def _product(i: Instruction) -> Product | None:
 
 
 def _attention(i: Instruction, layout: Layout) -> Whole | None:
-    operands = i.query, i.key, i.value, i.output
     tile = attention.tile_for(i.head_dim, i.queries, causal=i.causal)
-    if i.ty not in NAMES or tile is None or 0 in (i.batch, i.queries):
+    operands = (i.query, i.query_strides), (i.key, i.key_strides), (i.value, i.value_strides)
+    if tile is None or not _attends(i, [i.query, i.key, i.value, i.output], [i.sums]):
         return None
-    if not all(isinstance(x, BufferOffset) for x in (*operands, i.sums)) or i.sums.offset % 4:
-        return None
-    kept = [axis for axis, extent in enumerate(i.batches) if extent > 1]
-    dense = [i.queries * i.head_dim * prod(i.batches[axis + 1 :]) for axis in range(len(i.batches))]
-    strides = (i.query_strides, i.key_strides, i.value_strides, (*dense, i.head_dim))
-    rows = [
-        Rows(x.handle, x.offset, steps[-1], tuple(steps[axis] for axis in kept))
-        for x, steps in zip(operands, strides, strict=True)
-    ]
-    batch = tuple(i.batches[axis] for axis in kept)
-    a = Attention(i.ty, i.queries, i.keys, i.head_dim, batch, *rows, scale=i.scale, causal=i.causal)
+    q, k, v = (_rows(i, *x) for x in operands)
+    out = _rows(i, i.output, _dense(i, i.queries))
+    a = Attention(i.ty, i.queries, i.keys, i.head_dim, _batch(i), q, k, v, out, i.scale, i.causal)
     found = maps.fitting(attention.maps(a, tile))
     if found is None:
         return None
-    sums = 8 * layout.word(i.sums.handle), i.sums.offset
-    text = attention.attention_kernel(a, tile, with_maps(layout, len(found))[1], sums)
+    text = attention.attention_kernel(a, tile, with_maps(layout, len(found))[1], _address(i.sums, layout))
     return Whole(text, attention.blocks(a, tile), tile.threads, tile.memory, found)
+
+
+def _gradients(i: Instruction, layout: Layout) -> Whole | None:
+    of_keys = i.op.name == "BatchedAttentionGradKeyValue"
+    tile = attention_gradients.tile_for(i.head_dim, of_keys=of_keys, causal=i.causal)
+    operands = (
+        (i.query, i.query_strides), (i.key, i.key_strides), (i.value, i.value_strides),
+        (i.cotangent, i.cotangent_strides),
+    )  # fmt: skip
+    outputs = [i.key_output, i.value_output] if of_keys else [i.output]
+    if tile is None or not _attends(i, [*(x for x, _ in operands), *outputs], [i.sums, i.inner]):
+        return None
+    dense = _dense(i, i.keys if of_keys else i.queries)
+    outs = tuple(_rows(i, x, dense) for x in outputs)
+    q, k, v, ct = (_rows(i, *x) for x in operands)
+    g = Gradients(i.ty, i.queries, i.keys, i.head_dim, _batch(i), q, k, v, ct, outs, i.scale, i.causal)
+    found = maps.fitting(attention_gradients.maps(g, tile))
+    if found is None:
+        return None
+    sums, inner = (_address(x, layout) for x in (i.sums, i.inner))
+    text = attention_gradients.gradients_kernel(g, tile, with_maps(layout, len(found))[1], sums, inner)
+    return Whole(text, attention_gradients.blocks(g, tile), tile.threads, tile.memory, found)
+
+
+def _attends(i: Instruction, matrices: Sequence[Address], numbers: Sequence[Address]) -> bool:
+    """Whether groups of warps have attention of such a type, and there is some, of buffers."""
+    if i.ty not in NAMES or 0 in (i.batch, i.queries):
+        return False
+    return all(isinstance(x, BufferOffset) for x in (*matrices, *numbers)) and not any(
+        isinstance(x, BufferOffset) and x.offset % 4 for x in numbers
+    )
+
+
+def _kept(i: Instruction) -> list[int]:
+    """Axes of the batch along which there are several heads."""
+    return [axis for axis, extent in enumerate(i.batches) if extent > 1]
+
+
+def _batch(i: Instruction) -> tuple[int, ...]:
+    return tuple(i.batches[axis] for axis in _kept(i))
+
+
+def _dense(i: Instruction, lines: int) -> tuple[int, ...]:
+    """The strides of a result."""
+    return (*(lines * i.head_dim * prod(i.batches[axis + 1 :]) for axis in range(len(i.batches))), i.head_dim)
+
+
+def _rows(i: Instruction, x: BufferOffset, strides: Sequence[int]) -> Rows:
+    return Rows(x.handle, x.offset, strides[-1], tuple(strides[axis] for axis in _kept(i)))
+
+
+def _address(x: BufferOffset, layout: Layout) -> tuple[int, int]:
+    """Where a kernel finds a buffer's address in its record, and how many bytes further what it needs begins."""
+    return 8 * layout.word(x.handle), x.offset

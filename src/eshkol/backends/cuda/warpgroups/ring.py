@@ -22,9 +22,10 @@ _SWIZZLED = 1 << 62  # the mark, in the description of a matrix in shared memory
 class Ring:
     """So many stages; barriers lie from a byte of shared memory on."""
 
-    def __init__(self, k: Kernel, base: str, stages: int, groups: int, blocks: int) -> None:
-        """`blocks` of a cluster bring slabs to each other."""
-        self.k, self.base, self.stages, self.groups, self.blocks = k, base, stages, groups, blocks
+    def __init__(self, k: Kernel, base: str, stages: int, readers: int, blocks: int, *, fillers: int = 1) -> None:
+        """So many fill a stage, and give it back. `blocks` of a cluster bring slabs to each other."""
+        self.k, self.base, self.stages, self.readers, self.blocks = k, base, stages, readers, blocks
+        self.fillers = fillers
 
     @property
     def size(self) -> int:
@@ -33,9 +34,9 @@ class Ring:
     def prepare(self) -> None:
         """Set the barriers up: for one thread of a block, before anybody waits."""
         for stage in range(self.stages):
-            self.k.do("mbarrier.init.shared::cta.b64", f"[{self.base}+{stage * BARRIER_BYTES}]", 1)
+            self.k.do("mbarrier.init.shared::cta.b64", f"[{self.base}+{stage * BARRIER_BYTES}]", self.fillers)
             after = (self.stages + stage) * BARRIER_BYTES
-            self.k.do("mbarrier.init.shared::cta.b64", f"[{self.base}+{after}]", self.groups * self.blocks)
+            self.k.do("mbarrier.init.shared::cta.b64", f"[{self.base}+{after}]", self.readers * self.blocks)
         self.k.lines.append("    fence.mbarrier_init.release.cluster;")
 
     def begin(self, *, filled: bool) -> Place:

@@ -1,0 +1,149 @@
+"""The gradients of attention of many heads: one instruction for that of queries, one for those of keys and values.
+
+Operands lie as those of `BatchedAttention` do (`attentions.py`), and a cotangent of its result likewise. Weights are
+made again from the sums that it told; `inner` has cotangent · result for each query. Gradients are dense.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eshkol.atlas.isa import Arrays, CodeBuilder, Field, Group, Instruction, Kind
+from eshkol.atlas.operands import Register
+from eshkol.atlas.table import emit
+from eshkol.atlas.table.attentions import LOG2_E, check, each_head, later, matrices, place, reach, seen
+from eshkol.atlas.table.rows import TY, count, read, real, row, write
+from eshkol.atlas.types import FLOATS, Array, Type
+
+OPERANDS = ("query", "key", "value", "cotangent")
+NUMBERS = ("sums", "inner")  # one for each query
+
+
+def _weights(i: Instruction, given: tuple[Array, ...]) -> tuple[Array, Array, list[Array]]:
+    """Weights, gradients of the scores, and the matrices of the operands."""
+    q, k, v, ct = found = [matrices(i, name, x) for name, x in zip(OPERANDS, given, strict=False)]
+    sums, inner = (x.reshape(*i.batches, i.queries, 1) for x in given[len(OPERANDS) :])
+    scores = (q @ k.swapaxes(-1, -2)) * i.scale
+    weights = np.exp(scores - sums / LOG2_E)
+    slopes = weights * (ct @ v.swapaxes(-1, -2) - inner) * i.scale
+    if i.causal:
+        weights, slopes = (np.where(later(i), 0, x) for x in (weights, slopes))
+    return weights, slopes, found
+
+
+def _of_query(i: Instruction, *given: Array) -> tuple[Array]:
+    if i.batch == 0:
+        return (np.empty(_queries(i)),)
+    _, slopes, (_, k, _, _) = _weights(i, given)
+    return (np.matmul(slopes, k).reshape(_queries(i)),)
+
+
+def _of_key_value(i: Instruction, *given: Array) -> tuple[Array, Array]:
+    if i.batch == 0:
+        return np.empty(_keys(i)), np.empty(_keys(i))
+    weights, slopes, (q, _, _, ct) = _weights(i, given)
+    of_key, of_value = (np.matmul(x.swapaxes(-1, -2), y) for x, y in ((slopes, q), (weights, ct)))
+    return of_key.reshape(_keys(i)), of_value.reshape(_keys(i))
+
+
+def _queries(i: Instruction) -> tuple[int, ...]:
+    return (i.batch, i.queries, i.head_dim)
+
+
+def _keys(i: Instruction) -> tuple[int, ...]:
+    return (i.batch, i.keys, i.head_dim)
+
+
+class _Head:
+    """Code of one head: what a query and a key have with each other."""
+
+    def __init__(self, b: CodeBuilder, i: Instruction, at: list[emit.Index]) -> None:
+        self.b, self.i, self.at, self.compute = b, i, at, emit.compute_type(i.ty)
+
+    def element(self, name: str, line: Register, d: Register) -> Register:
+        return emit.fetch(self.b, getattr(self.i, name), place(self.b, self.i, name, (*self.at, line, d)), self.i.ty)
+
+    def dot(self, left: str, t: Register, right: str, u: Register) -> Register:
+        b, total = self.b, self.b.constant(self.compute, 0)
+        with b.loop(self.i.head_dim) as d:
+            b.fma(total, self.element(left, t, d), self.element(right, u, d), total)
+        return total
+
+    def number(self, name: str, t: Register) -> Register:
+        line = emit.flat(self.b, (*self.i.batches, self.i.queries), (*self.at, t))
+        return emit.fetch(self.b, getattr(self.i, name), line, Type.F32, self.compute)
+
+    def weight(self, t: Register, u: Register) -> Register:
+        b, i = self.b, self.i
+        found, less = self.dot("query", t, "key", u), self.number("sums", t)
+        b.mul(found, found, b.constant(self.compute, i.scale))
+        b.mul(less, less, b.constant(self.compute, 1 / LOG2_E))
+        b.sub(found, found, less)
+        b.exp(found, found)
+        return found
+
+    def slope(self, t: Register, u: Register) -> Register:
+        """The gradient of a score."""
+        b, found = self.b, self.dot("cotangent", t, "value", u)
+        b.sub(found, found, self.number("inner", t))
+        b.mul(found, found, self.weight(t, u))
+        b.mul(found, found, b.constant(self.compute, self.i.scale))
+        return found
+
+    def put(self, name: str, lines: int, line: Register, d: Register, value: Register) -> None:
+        here = emit.flat(self.b, (*self.i.batches, lines, self.i.head_dim), (*self.at, line, d))
+        emit.put(self.b, getattr(self.i, name), here, self.i.ty, value)
+
+
+def _expand_query(b: CodeBuilder, i: Instruction) -> None:
+    def head(at: list[emit.Index]) -> None:
+        h = _Head(b, i, at)
+        with b.loop(i.queries) as t, b.loop(i.head_dim) as d:
+            total = b.constant(h.compute, 0)
+            with b.loop(seen(b, i, t)) as u:
+                b.fma(total, h.slope(t, u), h.element("key", u, d), total)
+            h.put("output", i.queries, t, d, total)
+
+    each_head(b, i, head)
+    emit.touch_ends(b, i)
+
+
+def _expand_key_value(b: CodeBuilder, i: Instruction) -> None:
+    def head(at: list[emit.Index]) -> None:
+        h = _Head(b, i, at)
+        with b.loop(i.keys) as u, b.loop(i.head_dim) as d:
+            first, rounds = b.constant(Type.U32, 0), b.constant(Type.U32, i.queries)
+            if i.causal:
+                b.min(first, u, rounds)
+                b.sub(rounds, rounds, first)
+            of_key, of_value = b.constant(h.compute, 0), b.constant(h.compute, 0)
+            with b.loop(rounds) as t:
+                b.add(t, t, first)
+                b.fma(of_key, h.slope(t, u), h.element("query", t, d), of_key)
+                b.fma(of_value, h.weight(t, u), h.element("cotangent", t, d), of_value)
+            h.put("key_output", i.keys, u, d, of_key)
+            h.put("value_output", i.keys, u, d, of_value)
+
+    each_head(b, i, head)
+    emit.touch_ends(b, i)
+
+
+_SAME = (
+    *(read(name, lambda i, name=name: reach(i, name)) for name in OPERANDS),  # type: ignore[misc]
+    *(read(name, lambda i: _queries(i)[:-1], Type.F32) for name in NUMBERS),
+    count("batch"), count("queries"), count("keys", 1), count("head_dim", 1), real("scale"),
+    Field("causal", Kind.FLAG, default=False),
+    *(Field(name, Kind.COUNTS) for name in ("batches", *(f"{name}_strides" for name in OPERANDS))),
+)  # fmt: skip
+
+row("BatchedAttentionGradQuery", Group.ADVANCED,
+    "The gradient of Q for a cotangent of what BatchedAttention gives, from the sums that it told and "
+    "inner = cotangent·result for each query",
+    (TY, write("output", _queries), *_SAME),
+    Arrays(_of_query), FLOATS, expand=_expand_query, check=lambda i: check(i, OPERANDS), traps=True)  # fmt: skip
+row("BatchedAttentionGradKeyValue", Group.ADVANCED,
+    "The gradients of K and V for a cotangent of what BatchedAttention gives, from the sums that it told and "
+    "inner = cotangent·result for each query",
+    (TY, write("key_output", _keys), write("value_output", _keys), *_SAME),
+    Arrays(_of_key_value), FLOATS, expand=_expand_key_value, check=lambda i: check(i, OPERANDS),
+    traps=True)  # fmt: skip

@@ -1,0 +1,361 @@
+"""The gradients of attention of 16-bit floats on Hopper: two kernels, one of queries and one of keys and values.
+
+Comes in: `Gradients`, how their matrices lie, and a `Tile`. Goes out: the kernel as PTX, and its tensor maps. In one
+kernel blocks have queries and go along tiles of keys, for the gradient of q; in the other they have keys and go along
+tiles of queries, for those of k and v. Weights w = 2^(score - logarithm of the row's sum) are computed again, in both:
+each sum is then added up by one group, in one order, and the same bits come out whenever it is run. Of a tile a group
+computes, for a cotangent c of what attention gives,
+
+    w · (c · vᵀ - inner)        inner: c · result, of each query
+
+in registers, with a block's own rows as rows: so that, rounded to 16 bits, these are the left factors of
+
+    gradient of q: of scores · k      of k: of scores · q      of v: weights · c
+
+without a way through shared memory. Products are begun long before they are needed: while weights are made of the
+scores their gradients are multiplied, and while the scores' gradients are made the weights are; then the next tile's
+scores are begun behind what is still added up. Beyond the last query the sums' logarithms are taken for +∞: nothing has
+weight there.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from eshkol.atlas.types import Type
+from eshkol.backends.cuda.warpgroups import ring as rings
+from eshkol.backends.cuda.warpgroups.heads import ROWS, HeadWriter, Result, Rows
+from eshkol.backends.cuda.warpgroups.maps import TensorMap
+from eshkol.backends.cuda.warpgroups.ptx import GROUP, WARP, listed, real
+from eshkol.backends.cuda.warpgroups.ring import BARRIER_BYTES, LINE, Place, Ring
+
+NUMBER = 4  # bytes of a sum, and of an inner product
+WARPS = GROUP // WARP
+Address = tuple[int, int]  # of a buffer: the byte of the record that has it, and so many bytes further
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Those of q, or of k and v, of softmax(scale · q · kᵀ) · v, for a cotangent of it."""
+
+    ty: Type
+    queries: int
+    keys: int
+    width: int
+    batch: tuple[int, ...]
+    q: Rows
+    k: Rows
+    v: Rows
+    ct: Rows
+    outs: tuple[Rows, ...]  # one: of q; two: of k and of v
+    scale: float
+    causal: bool
+
+    @property
+    def of_keys(self) -> bool:
+        return len(self.outs) > 1
+
+    @property
+    def lines(self) -> tuple[int, int]:
+        """How many there are of those that blocks have, and of those that they go along."""
+        return (self.keys, self.queries) if self.of_keys else (self.queries, self.keys)
+
+    @property
+    def factors(self) -> tuple[Rows, Rows, Rows, Rows]:
+        """Two of a block's own, then two that it goes along."""
+        return (self.k, self.v, self.q, self.ct) if self.of_keys else (self.q, self.ct, self.k, self.v)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """So many groups of 64 rows, and so many others at a time, of heads of at most so many elements."""
+
+    widest: int
+    groups: int
+    others: int
+    stages: int
+
+    @property
+    def rows(self) -> int:
+        return self.groups * ROWS
+
+    @property
+    def threads(self) -> int:
+        return (1 + self.groups) * GROUP
+
+    @property
+    def numbers(self) -> int:
+        """Bytes of a stage's sums, and of its inner products."""
+        return self.others * NUMBER
+
+    @property
+    def memory(self) -> int:
+        """Bytes of shared memory: rows, tiles of others, their numbers, and barriers."""
+        lines = 2 * (self.rows + self.stages * self.others)
+        return lines * self.widest * 2 + self.stages * 2 * self.numbers + (2 * self.stages + 1) * BARRIER_BYTES
+
+
+OF_KEYS, OF_KEYS_CAUSAL, OF_KEYS_WIDE = Tile(64, 2, 112, 4), Tile(64, 2, 80, 4), Tile(128, 2, 64, 4)
+OF_QUERIES, OF_QUERIES_WIDE = Tile(64, 3, 64, 4), Tile(128, 2, 96, 3)
+
+
+def tile_for(width: int, *, of_keys: bool, causal: bool) -> Tile | None:
+    """The tile for heads of so many elements, if there is one; measured on an H200."""
+    if width <= OF_KEYS.widest:
+        return (OF_KEYS_CAUSAL if causal else OF_KEYS) if of_keys else OF_QUERIES
+    if width <= OF_KEYS_WIDE.widest:
+        return OF_KEYS_WIDE if of_keys else OF_QUERIES_WIDE
+    return None
+
+
+def blocks(g: Gradients, tile: Tile) -> int:
+    return math.prod(g.batch) * -(-g.lines[0] // tile.rows)
+
+
+def maps(g: Gradients, tile: Tile) -> tuple[TensorMap, ...]:
+    """The tensor maps of a block's own rows, of the others, and of the results."""
+    own, others = g.lines
+    given = [(x, own, tile.rows) for x in g.factors[:2]] + [(x, others, tile.others) for x in g.factors[2:]]
+    given += [(x, own, ROWS) for x in g.outs]
+    return tuple(x.map(g.ty, g.width, lines, g.batch, high) for x, lines, high in given)
+
+
+def gradients_kernel(g: Gradients, tile: Tile, record: int, sums: Address, inner: Address) -> str:
+    """The kernel's text, for a record of so many bytes, which ends with the maps."""
+    return (_OfKeys if g.of_keys else _OfQueries)(g, tile, record, (sums, inner)).text()
+
+
+class _Writer(HeadWriter):
+    """What both kernels have in common."""
+
+    begin: str | int  # the first tile that a block goes along,
+    end: str  # and the one behind the last
+    fillers: int  # of a stage
+
+    def __init__(self, g: Gradients, tile: Tile, record: int, numbers: Sequence[Address]) -> None:
+        super().__init__(g.ty, g.batch, tile.widest, tile.groups, record, 4 + len(g.outs))
+        self.g, self.tile, self.numbers_at = g, tile, numbers
+        k = self.k
+        self.own, self.size = (lines * tile.widest * 2 for lines in (tile.rows, tile.others))
+        tiles = k.add(self.base, 2 * self.own)
+        self.at = [tiles, k.add(tiles, tile.stages * self.size)]
+        self.numbers = k.add(tiles, 2 * tile.stages * self.size)
+        self.ready = k.add(self.numbers, 2 * tile.stages * tile.numbers)  # the block's own rows are there
+        barriers = k.add(self.ready, BARRIER_BYTES)
+        self.ring = Ring(k, barriers, tile.stages, WARPS * tile.groups, 1, fillers=self.fillers)
+
+    def text(self) -> str:
+        k = self.k
+        with k.only(k.equal(self.thread, 0)):
+            k.do("mbarrier.init.shared::cta.b64", f"[{self.ready}]", 1)
+            self.ring.prepare()
+        k.together()
+        self.span()
+        self.divide()
+        return k.text()
+
+    @abstractmethod
+    def span(self) -> None:
+        """Which rows a block has, and which tiles it goes along."""
+
+    # --- the group that has tiles copied ----------------------------------------------------------------
+
+    def copy(self) -> None:
+        k, tile, rows = self.k, self.tile, self.g.factors
+        with k.only(k.equal(self.thread, 0)):
+            rings.expect(k, self.ready, 2 * self.own)
+            for number in range(2):
+                into = k.add(self.base, number * self.own)
+                self.bring(rows[number], self.maps[number], into, tile.rows, self.first, self.ready)
+            place = self.ring.begin(filled=False)
+            with k.counted(self.begin, self.end) as j:
+                place.wait(place.free())
+                full, start = place.full(), k.mul(j, tile.others)
+                rings.expect(k, full, 2 * self.size)
+                for number in range(2):
+                    into = k.op("mad.lo.u32", place.stage, self.size, self.at[number])
+                    self.bring(rows[2 + number], self.maps[2 + number], into, tile.others, start, full)
+                place.advance()
+
+    def address(self, number: int, place: str) -> str:
+        """That of a query's sum, or of its inner product."""
+        k, (byte, further) = self.k, self.numbers_at[number]
+        start = k.op("cvta.to.global.u64", k.word(byte), kind="b64")
+        here = k.op("mad.lo.u32", self.which, self.g.queries, place)
+        return k.op("mad.wide.u32", here, NUMBER, k.op("add.u64", start, further, kind="b64"), kind="b64")
+
+    # --- groups -----------------------------------------------------------------------------------------
+
+    def work(self) -> None:
+        k, g, tile = self.k, self.g, self.tile
+        rows = k.op("mad.lo.u32", self.group, ROWS * LINE, self.base)
+        own = [k.add(rows, number * self.own) for number in range(2)]
+        self.scores, self.slopes = (k.registers(tile.others // 2) for _ in range(2))
+        self.packed = [k.registers(tile.others // 4, "b32") for _ in g.outs]
+        self.sums = [k.registers(tile.widest // 2) for _ in g.outs]
+        for register in (register for sums in self.sums for register in sums):
+            k.do("mov.f32", register, real(0.0))
+        self.factor = real(g.scale * math.log2(math.e))
+        self.always, never = self.constants()
+        self.prepare()
+        place = self.ring.begin(filled=True)
+        rings.wait_for(k, self.ready, k.number(0))
+        self._begin(place, k.op("mov.u32", self.begin), own[0], never)
+        rings.wait(k, 0)
+        with k.counted(self.begin, self.end) as j:
+            self.here = [k.op("mad.lo.u32", place.stage, self.size, at) for at in self.at]
+            rings.fence(k)
+            self.multiply(self.slopes, own[1], self.here[1], tile.others, self.always, never)
+            self.weigh(k.mul(j, tile.others), place.stage)
+            free = place.free()
+            place.advance()
+            self._begin(place, k.add(j, 1), own[0], never)
+            rings.wait(k, 1)
+            k.do("mbarrier.arrive.shared::cta.b64", "_", f"[{free}]", when=k.equal(self.lane, 0))
+            rings.wait(k, 0)
+        scale = [real(g.scale)] * 2
+        self.store([
+            Result(self.sums[n], None if n else scale, own[n], self.maps[4 + n], x) for n, x in enumerate(g.outs)
+        ])  # fmt: skip
+        k.do("cp.async.bulk.wait_group", 0)
+
+    def _begin(self, place: Place, j: str, own: str, never: str) -> None:
+        """Begin to multiply a tile's scores; behind the last tile they are those of what the stage had."""
+        k = self.k
+        with k.only(k.less(j, self.end)):
+            place.wait(place.full())
+        rings.fence(k)
+        right = k.op("mad.lo.u32", place.stage, self.size, self.at[0])
+        self.multiply(self.scores, own, right, self.tile.others, self.always, never)
+
+    def prepare(self) -> None:
+        """What is done before the first tile."""
+
+    @abstractmethod
+    def weigh(self, start: str, stage: str) -> None:
+        """Make weights of the scores, add what they weigh, and add the scores' gradients times the other rows."""
+
+    def power(self, score: str, offset: str) -> None:
+        """A weight in place of a score."""
+        self.k.do("fma.rn.f32", score, score, self.factor, offset)
+        self.k.do("ex2.approx.ftz.f32", score, score)
+
+    def slope(self, number: int, inner: str) -> None:
+        """The gradient of a score in place of that of its weight."""
+        k, slope = self.k, self.slopes[number]
+        k.do("sub.f32", slope, slope, inner)
+        k.do("mul.f32", slope, slope, self.scores[number])
+
+    def add_scores(self) -> None:
+        """Begin to add the scores' gradients times the first of the others."""
+        self.pack(self.packed[0], self.slopes)
+        rings.fence(self.k)
+        self.add(self.sums[0], self.packed[0], self.here[0], self.tile.others, self.always, self.always)
+
+
+class _OfQueries(_Writer):
+    fillers = 1
+
+    def span(self) -> None:
+        g = self.g
+        self.find(g.queries, backwards=g.causal)  # those with the most keys begin first
+        self.begin, self.end = 0, self.seen(g.keys, self.tile.others, causal=g.causal)
+
+    def prepare(self) -> None:
+        k = self.k
+        self.offsets, self.inner = [], []
+        for half in range(2):
+            row = k.op("min.u32", k.add(self.row, 8 * half), self.g.queries - 1)
+            offset, inner = (k.op("ld.global.f32", f"[{self.address(n, row)}]", kind="f32") for n in range(2))
+            self.offsets.append(k.op("neg.f32", offset, kind="f32"))
+            self.inner.append(inner)
+
+    def weigh(self, start: str, stage: str) -> None:
+        g = self.g
+        self.mask(self.scores, start, g.keys, self.tile.others, causal=g.causal)
+        for number, score in enumerate(self.scores):
+            self.power(score, self.offsets[number // 2 % 2])
+        rings.wait(self.k, 0)
+        for number in range(len(self.slopes)):
+            self.slope(number, self.inner[number // 2 % 2])
+        self.add_scores()
+
+
+class _OfKeys(_Writer):
+    fillers = 2  # tiles, and their numbers
+
+    def span(self) -> None:
+        k, g, others = self.k, self.g, self.tile.others
+        self.find(g.keys, backwards=False)
+        self.begin = k.divided(self.first, others)[0] if g.causal else 0
+        self.end = k.number(-(-g.queries // others))
+
+    def copy(self) -> None:
+        super().copy()
+        with self.k.only(self.k.equal(self.k.op("shr.u32", self.thread, 5), 1)):
+            self._copy_numbers()
+
+    def _copy_numbers(self) -> None:
+        """Bring sums, with their signs changed, and inner products of each tile: by the threads of a warp."""
+        k, tile, place = self.k, self.tile, self.ring.begin(filled=False)
+        lane = k.op("and.b32", self.thread, WARP - 1)
+        with k.counted(self.begin, self.end) as j:
+            found = []
+            for line in range(0, tile.others, WARP):
+                query = k.add(k.op("mad.lo.u32", j, tile.others, lane), line)
+                inside = k.less(query, self.g.queries)
+                for number, beyond in enumerate((math.inf, 0.0)):
+                    value = k.op("mov.f32", real(beyond), kind="f32")
+                    k.do("ld.global.f32", value, f"[{self.address(number, query)}]", when=inside)
+                    found.append(value if number else k.op("neg.f32", value, kind="f32"))
+            place.wait(place.free())
+            into = self._numbers(place.stage, lane)
+            for n, value in enumerate(found):
+                further = n % 2 * tile.numbers + n // 2 * WARP * NUMBER
+                short = k.less(lane, tile.others % WARP) if n // 2 * WARP + WARP > tile.others else None
+                k.do("st.shared.f32", f"[{into}+{further}]", value, when=short)
+            k.do("bar.warp.sync", "0xffffffff")
+            k.do("mbarrier.arrive.shared::cta.b64", "_", f"[{place.full()}]", when=k.equal(lane, 0))
+            place.advance()
+
+    def _numbers(self, stage: str, column: str) -> str:
+        """Where a column's sum is in shared memory; its inner product lies behind all sums of the stage."""
+        k = self.k
+        return k.op("mad.lo.u32", column, NUMBER, k.op("mad.lo.u32", stage, 2 * self.tile.numbers, self.numbers))
+
+    def weigh(self, start: str, stage: str) -> None:
+        k, tile = self.k, self.tile
+        pair = k.mul(k.op("and.b32", self.lane, 3), 2)
+        self._hide(start, pair)
+        at = self._numbers(stage, pair)
+        self._each(at, lambda number, offset: self.power(self.scores[number], offset))
+        self.pack(self.packed[1], self.scores)
+        rings.fence(k)
+        self.add(self.sums[1], self.packed[1], self.here[1], tile.others, self.always, self.always)
+        rings.wait(k, 1)
+        self._each(k.add(at, tile.numbers), self.slope)
+        self.add_scores()
+
+    def _hide(self, start: str, pair: str) -> None:
+        """Where attention is causal, let no key be seen by queries before it."""
+        k = self.k
+        if not self.g.causal:
+            return
+        last = k.op("mad.lo.u32", self.group, ROWS, k.add(self.first, ROWS - 1))
+        with k.only(k.less(start, last)):
+            column = k.add(start, pair)
+            for half in range(2):
+                left = k.op("sub.s32", k.add(self.row, 8 * half), column)
+                self.hide(self.scores, half, "gt", left)
+
+    def _each(self, at: str, do: Callable[[int, str], None]) -> None:
+        """Do something with each element a thread has, and the number of its column."""
+        k = self.k
+        for eight in range(self.tile.others // 8):
+            two = k.registers(2)
+            k.do("ld.shared.v2.f32", listed(two), f"[{at}+{8 * NUMBER * eight}]")
+            for n in range(4):
+                do(4 * eight + n, two[n % 2])

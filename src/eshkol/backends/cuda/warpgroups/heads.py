@@ -1,0 +1,225 @@
+"""What kernels of attention and of its gradients have in common: groups of four warps, each with 64 rows of a head.
+
+Comes in: how matrices of rows lie, and calls of what writes a kernel. Goes out: parts of the kernel as PTX. A block has
+rows of one head, and goes along tiles of others. Its groups multiply their rows by a tile's rows, and what they make of
+that, which stays in their registers, by a tile as it lies; results go to where rows of the group were in shared
+memory, and are copied from there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from eshkol.atlas.types import Type
+from eshkol.backends.cuda.warpgroups import ring as rings
+from eshkol.backends.cuda.warpgroups.maps import LINE_ELEMENTS, MAP_BYTES, Axis, TensorMap
+from eshkol.backends.cuda.warpgroups.ptx import GROUP, WARP, Kernel, listed
+from eshkol.backends.cuda.warpgroups.ring import LINE
+
+ROWS, TERMS = 64, 16  # of what a group multiplies at once
+REGISTERS = {1: None, 2: (24, 240), 3: (32, 160)}  # groups → registers of threads that copy, and that multiply
+NAMES = {Type.BF16: "bf16", Type.F16: "f16"}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How matrices of rows lie in a buffer, in elements: their distance, and that of matrices along each batch axis."""
+
+    buffer: str
+    offset: int  # bytes
+    distance: int
+    batch: tuple[int, ...]  # 0: the same for all
+
+    def map(self, ty: Type, width: int, lines: int, batch: Sequence[int], high: int) -> TensorMap:
+        """The tensor map of boxes of so many of their lines."""
+        axes = [Axis(extent, step) for extent, step in zip(batch, self.batch, strict=True) if step]
+        shape = (Axis(width, 1), Axis(lines, self.distance), *axes[::-1])
+        return TensorMap(self.buffer, self.offset, ty, shape, (LINE_ELEMENTS, high, *(1 for _ in axes)))
+
+
+class Result(NamedTuple):
+    """Sums of a group's rows: a factor for each half of them, where they go in shared memory, and from there."""
+
+    sums: Sequence[str]
+    factors: Sequence[str] | None
+    memory: str
+    tensor: str
+    rows: Rows
+
+
+class HeadWriter(ABC):
+    """A kernel under construction: so many groups, of heads of at most so many elements, and so many maps."""
+
+    which: str  # head
+    first: str  # row of the block
+    group: str
+    me: str  # number of a thread in its group
+    lane: str
+    row: str  # the first of those that a thread has sums of; the others lie 8 below
+
+    def __init__(self, ty: Type, batch: tuple[int, ...], widest: int, groups: int, record: int, count: int) -> None:
+        self.ty, self.batch, self.widest, self.groups = ty, batch, widest, groups
+        self.k = k = Kernel((1 + groups) * GROUP, 1, record)
+        self.thread, self.base = k.special("tid.x"), k.shared()
+        self.maps = [k.address(record - (count - number) * MAP_BYTES) for number in range(count)]
+        self.blocks = widest // LINE_ELEMENTS  # of 64 elements of a row
+        self.high = groups * ROWS
+
+    @abstractmethod
+    def copy(self) -> None:
+        """Code of the group of which threads have tiles copied."""
+
+    @abstractmethod
+    def work(self) -> None:
+        """Code of the others."""
+
+    def divide(self) -> None:
+        """Give groups their registers and what they do."""
+        k = self.k
+        group = k.op("shr.u32", self.thread, GROUP.bit_length() - 1)
+        budget, end = REGISTERS[self.groups], k.label()
+        with k.only(k.equal(group, 0)):
+            if budget is not None:
+                k.do("setmaxnreg.dec.sync.aligned.u32", budget[0])
+            self.copy()
+            k.do("bra", end)
+        if budget is not None:
+            k.do("setmaxnreg.inc.sync.aligned.u32", budget[1])
+        self.group = k.op("sub.u32", group, 1)
+        self.me = k.op("and.b32", self.thread, GROUP - 1)
+        self.lane = k.op("and.b32", self.me, WARP - 1)
+        line = k.op("mad.lo.u32", k.op("shr.u32", self.me, 5), 16, k.op("shr.u32", self.lane, 2))
+        self.row = k.add(k.add(self.first, k.mul(self.group, ROWS)), line)
+        self.work()
+        k.place(end)
+
+    def find(self, lines: int, *, backwards: bool) -> None:
+        """Which of so many rows of which head a block has."""
+        k = self.k
+        down = -(-lines // self.high)
+        which, number = k.divided(k.special("ctaid.x"), down)
+        if backwards:
+            number = k.op("sub.u32", k.number(down - 1), number)
+        self.which, self.places = which, list[str]()
+        for extent in self.batch[:0:-1]:
+            which, place = k.divided(which, extent)
+            self.places.insert(0, place)
+        if self.batch:
+            self.places.insert(0, which)
+        self.first = k.mul(number, self.high)
+
+    def seen(self, keys: int, high: int, *, causal: bool) -> str:
+        """How many tiles of keys a block's queries see."""
+        k = self.k
+        across = k.number(-(-keys // high))
+        if causal:
+            most = k.divided(k.add(self.first, self.high + high - 1), high)[0]
+            across = k.op("min.u32", across, most)
+        return across
+
+    def bring(self, x: Rows, tensor: str, into: str, high: int, start: str, barrier: str) -> None:
+        """Begin to copy so many rows to shared memory."""
+        for block in range(self.blocks):
+            at = self._at(x, block * LINE_ELEMENTS, start)
+            rings.bring(self.k, self.k.add(into, block * high * LINE), tensor, at, barrier)
+
+    def _at(self, x: Rows, across: int, down: str) -> list[str]:
+        batch = [place for place, step in zip(self.places, x.batch, strict=True) if step]
+        return [self.k.number(across), down, *batch[::-1]]
+
+    # --- groups -----------------------------------------------------------------------------------------
+
+    def constants(self) -> tuple[str, str]:
+        """Predicates that hold always, and never."""
+        k = self.k
+        return k.op("setp.eq.u32", 0, 0, kind="pred"), k.op("setp.ne.u32", 0, 0, kind="pred")
+
+    def multiply(self, sums: Sequence[str], left: str, right: str, high: int, always: str, never: str) -> None:
+        """Begin to multiply a group's rows by a tile of so many."""
+        k = self.k
+        left, right = rings.described(k, left, LINE), rings.described(k, right, LINE)
+        for step in range(self.widest // TERMS):
+            block, inner = divmod(step * TERMS, LINE_ELEMENTS)
+            here, there = (
+                k.op("add.u64", x, (block * lines * LINE + inner * 2) >> 4, kind="b64")
+                for x, lines in ((left, self.high), (right, high))
+            )
+            begun = always if step else never
+            rings.multiply(k, NAMES[self.ty], sums, here, there, begun, turned=(False, False))
+        rings.commit(k)
+
+    def add(self, sums: Sequence[str], left: Sequence[str], right: str, high: int, always: str, begun: str) -> None:
+        """Begin to add a tile of so many rows times what lies in registers."""
+        k = self.k
+        right = rings.described(k, right, high * LINE)
+        for step in range(high // TERMS):
+            there = k.op("add.u64", right, step * TERMS * LINE >> 4, kind="b64")
+            four = left[4 * step :][:4]
+            rings.multiply(k, NAMES[self.ty], sums, four, there, always if step else begun, turned=(False, True))
+        rings.commit(k)
+
+    def mask(self, scores: Sequence[str], start: str, keys: int, high: int, *, causal: bool) -> None:
+        """Let no query see keys beyond the last, or those after it where attention is causal."""
+        k = self.k
+        if not causal and keys % high == 0:
+            return
+        end = k.add(start, high)
+        least = k.op("min.u32", k.add(self.first, 1), keys) if causal else k.number(keys)
+        with k.only(k.op("setp.gt.u32", end, least, kind="pred")):
+            column = k.op("mad.lo.u32", k.op("and.b32", self.lane, 3), 2, start)
+            for half in range(2):
+                limit = k.number(keys)
+                if causal:
+                    limit = k.op("min.u32", limit, k.add(self.row, 8 * half + 1))
+                self.hide(scores, half, "le", k.op("sub.s32", limit, column))
+
+    def hide(self, scores: Sequence[str], half: int, those: str, left: str) -> None:
+        """Make scores -∞ for which so many columns are left, less or equal to, or greater than, their own."""
+        k = self.k
+        seen_if = {"le": "gt", "gt": "le"}[those]
+        for number in range(half * 2, len(scores), 4):
+            for beyond in range(2):
+                place = number // 4 * 8 + beyond
+                seen = k.op(f"setp.{seen_if}.s32", left, place, kind="pred")
+                score = scores[number + beyond]
+                k.do("selp.f32", score, score, "0fFF800000", seen)
+
+    def pack(self, packed: Sequence[str], values: Sequence[str]) -> None:
+        for number, register in enumerate(packed):
+            low, high = values[2 * number :][:2]
+            self.k.do(f"cvt.rn.{NAMES[self.ty]}x2.f32", register, high, low)
+
+    def store(self, results: Sequence[Result]) -> None:
+        """Results, rounded, to where rows of the group were, from where the machine begins to copy them."""
+        k = self.k
+        inner = k.op("and.b32", self.lane, 7)
+        line = k.op("mad.lo.u32", k.op("shr.u32", self.me, 5), 16, k.add(k.op("and.b32", self.lane, 8), inner))
+        chunk = k.op("shr.u32", self.lane, 4)
+        first, barrier = k.equal(self.me, 0), k.add(self.group, 1)
+        k.do("bar.sync", barrier, GROUP)  # all warps of the group have multiplied their rows
+        for result in results:
+            into = k.op("mad.lo.u32", line, LINE, result.memory)
+            for block in range(self.blocks):
+                for pair in range(LINE_ELEMENTS // 16):
+                    eight = list(result.sums[block * 32 + pair * 8 :][:8])
+                    if result.factors is not None:
+                        eight = [
+                            k.op("mul.f32", x, result.factors[n // 2 % 2], kind="f32") for n, x in enumerate(eight)
+                        ]
+                    packed = k.registers(4, "b32")
+                    self.pack(packed, eight)
+                    where = k.op("xor.b32", k.add(chunk, 2 * pair), inner)
+                    target = k.add(k.op("mad.lo.u32", where, 16, into), block * self.high * LINE)
+                    k.lines.append(f"    stmatrix.sync.aligned.m8n8.x4.shared.b16 [{target}], {listed(packed)};")
+        k.lines.append("    fence.proxy.async.shared::cta;")
+        k.do("bar.sync", barrier, GROUP)
+        with k.only(first):
+            down = k.add(self.first, k.mul(self.group, ROWS))
+            for result in results:
+                for block in range(self.blocks):
+                    at = self._at(result.rows, block * LINE_ELEMENTS, down)
+                    rings.send(k, result.tensor, at, k.add(result.memory, block * self.high * LINE))
+            k.lines.append("    cp.async.bulk.commit_group;")
