@@ -58,7 +58,9 @@ def normalized(x: Any) -> Any:
 @pytest.mark.parametrize("length", [1, 4, 5, 8, 15, 16, 17, 40])
 def test_rows(length: int, machine: str) -> None:
     plan = agrees([normalized(leaf(7, length))], machine=machine)
-    assert (sum(barriers(plan)) > 0) == (length > SMALL.short_row)  # short rows are left to a lane each
+    # Short rows are left to a lane each; those that are whole rounds of a sub-group, of which there are many, to one.
+    left = length <= SMALL.short_row or (machine == "blocks" and length % DESCRIPTION.subgroup == 0)
+    assert (sum(barriers(plan)) == 0) == left
 
 
 @pytest.mark.parametrize(
@@ -66,11 +68,21 @@ def test_rows(length: int, machine: str) -> None:
 )
 def test_what_lanes_read_of_a_row_stays_in_registers(length: int, reads: int) -> None:
     """Where each has equally many, and not too many: in straight code; else in loops, each of which reads again."""
-    plan = agrees([normalized(leaf(7, length))], replace(SMALL, long=1 << 20))
-    (step,) = plan.steps
+    (step,) = agrees([normalized(leaf(3, length))], replace(SMALL, long=1 << 20)).steps
     assert isinstance(step, Launch)
-    text = str(step.kernel.program)
-    assert text.count("[x0") == reads
+    assert str(step.kernel.program).count("[x0") == reads
+
+
+@pytest.mark.parametrize(("length", "reads"), [(8, 2), (4 * MOST_HELD, MOST_HELD)])
+def test_many_rows_have_a_sub_group_each(length: int, reads: int) -> None:
+    """Blocks have several of them, the last one not all, and lanes need not meet."""
+    plan = agrees([normalized(leaf(7, length)), sum_(leaf(7, length), 1)], replace(SMALL, long=1 << 20))
+    for step in plan.steps:
+        assert isinstance(step, Launch)
+        assert step.kernel.launch is not None
+        assert step.kernel.launch.block_size == SMALL.block
+        assert str(step.kernel.program).count("[x0") == reads
+    assert sum(barriers(plan)) == 0
 
 
 @pytest.mark.parametrize(("subgroup", "meetings"), [(1, 5), (2, 3), (4, 1)])
@@ -100,6 +112,14 @@ def test_columns(shape: tuple[int, ...]) -> None:
     x = leaf(*shape)
     axes = tuple(range(len(shape) - 1))
     agrees([sum_(x, axes), min_(x, axes), prod(x * 0.9, axes[:1])], rtol=1e-4)
+
+
+@pytest.mark.parametrize(("rows", "reads"), [(512, SMALL.several), (500, 1)])
+def test_lanes_have_several_elements_of_a_column_under_way(rows: int, reads: int) -> None:
+    """Where all parts of a column are equally long, and whole rounds."""
+    first = agrees([sum_(leaf(rows, 3), 0)]).steps[0]
+    assert isinstance(first, Launch)
+    assert str(first.kernel.program).count("[x0") == reads
 
 
 @pytest.mark.parametrize("shape", [(10, 6), (50,), (7, 3, 4)])
@@ -148,7 +168,7 @@ def test_products_and_sums_of_other_dtypes(dtype: dtypes.DType) -> None:
 
 
 def test_a_group_that_needs_too_much_shared_memory_is_cut() -> None:
-    x = leaf(8, 20)
+    x = leaf(5, 20)
     sums = [sum_(x * float(k), 1) for k in range(1, 7)]
     assert len(agrees(sums).steps) == 1
     assert len(agrees(sums, replace(SMALL, shared_memory=50)).steps) > 1

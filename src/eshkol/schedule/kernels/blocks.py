@@ -82,7 +82,11 @@ def block_rows_kernel(group: Any) -> Kernel:
     row_length = columns(group.runs)
     if row_length <= group.target.short_row:
         return rows_kernel(group)
-    width = width_for(row_length, group.target)
+    subgroup, width = group.target.subgroup, width_for(row_length, group.target)
+    each, left = divmod(row_length, subgroup)
+    if 1 < subgroup < width and each <= MOST_HELD and not left and phases.lanes >= group.target.busy:
+        with suppress(OutOfRegisters):
+            return _rows(group, phases, subgroup, each)  # a sub-group for each row, whose lanes need not meet
     each, left = divmod(row_length, width)
     if phases.loops > 1 and each <= MOST_HELD and not left:
         with suppress(OutOfRegisters):
@@ -106,11 +110,12 @@ def _rows(group: Any, phases: Phases, width: int, held: int) -> Kernel:
     w.compute_rows()
     with e.only_if(e.compare("EQ", side.place, 0)):
         w.store_rows()
-    return w.kernel(_launch(w, width), fixed=not phases.runs[0][1])
+    lanes = group.target.block if width == group.target.subgroup > 1 else width
+    return w.kernel(_launch(w, lanes), fixed=not phases.runs[0][1])
 
 
 def _launch(w: Writer, width: int) -> LaunchConfig:
-    """A block of so many lanes for each row or part; a group that needs too much shared memory is to be cut."""
+    """Blocks of so many lanes, each for a row or part, or for several rows; a group that needs too much shared memory is to be cut."""
     if w.e.shared_memory > w.group.target.shared_memory:
         raise OutOfRegisters(f"a kernel needs {w.e.shared_memory} bytes of shared memory")
     return LaunchConfig.linear(w.lanes, width, w.e.shared_memory)
@@ -247,9 +252,15 @@ def _columns(group: Any, phases: Phases, parts: int) -> Kernel:
     part, row = e.lane // phases.lanes, e.lane % phases.lanes
     w.begin(row)
     totals = _begun(e, phases.reductions)
-    with e.counted(_length_of(e, part, size, length)) as j:
-        at = part * size + j
-        _take(w, totals, e.at_most(at, length - 1) if length % size == 0 else bounded(e, at, length - 1))
+    several = group.target.several
+    if length % size == 0 and size % several == 0 and size > several:  # several reads are under way at a time
+        with e.counted(size // several) as j:
+            for k in range(several):
+                _take(w, totals, e.at_most(part * size + (j * several + k), length - 1))
+    else:
+        with e.counted(_length_of(e, part, size, length)) as j:
+            at = part * size + j
+            _take(w, totals, e.at_most(at, length - 1) if length % size == 0 else bounded(e, at, length - 1))
     _store_parts(w, totals, parts, part * phases.lanes + row)
     return w.kernel(LaunchConfig.linear(w.lanes, group.target.block), fixed=True)
 
