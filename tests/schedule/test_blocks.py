@@ -22,7 +22,7 @@ from eshkol.ops.elementwise import exp
 from eshkol.ops.movement import permute
 from eshkol.ops.products import prod
 from eshkol.ops.reductions import max_, min_, sum_
-from eshkol.schedule.kernels.blocks import MOST_HELD
+from eshkol.schedule.kernels.blocks import MOST_ALONE, MOST_HELD
 from eshkol.schedule.plan.steps import Launch, Plan, planned
 from eshkol.schedule.run import stepwise
 
@@ -73,7 +73,7 @@ def test_what_lanes_read_of_a_row_stays_in_registers(length: int, reads: int) ->
     assert str(step.kernel.program).count("[x0") == reads
 
 
-@pytest.mark.parametrize(("length", "reads"), [(8, 2), (4 * MOST_HELD, MOST_HELD)])
+@pytest.mark.parametrize(("length", "reads"), [(8, 2), (4 * MOST_ALONE, MOST_ALONE)])
 def test_many_rows_have_a_sub_group_each(length: int, reads: int) -> None:
     """Blocks have several of them, the last one not all, and lanes need not meet."""
     plan = agrees([normalized(leaf(7, length)), sum_(leaf(7, length), 1)], replace(SMALL, long=1 << 20))

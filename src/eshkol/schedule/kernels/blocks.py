@@ -27,6 +27,7 @@ from eshkol.schedule.kernels.space import Point, columns
 
 FEWEST = 64  # terms of a part of a column
 MOST_HELD = 32  # elements of a row that a lane keeps in registers from one loop over it to the next
+MOST_ALONE = 24  # the same, where a sub-group has a row alone: more were slower on an H200
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def block_rows_kernel(group: Any) -> Kernel:
         return rows_kernel(group)
     subgroup, width = group.target.subgroup, width_for(row_length, group.target)
     each, left = divmod(row_length, subgroup)
-    if 1 < subgroup < width and each <= MOST_HELD and not left and phases.lanes >= group.target.busy:
+    if 1 < subgroup < width and each <= MOST_ALONE and not left and phases.lanes >= group.target.busy:
         with suppress(OutOfRegisters):
             return _rows(group, phases, subgroup, each)  # a sub-group for each row, whose lanes need not meet
     each, left = divmod(row_length, width)
