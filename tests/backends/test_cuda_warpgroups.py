@@ -237,6 +237,23 @@ def test_gradients_of_attention_take_the_sums_that_it_told(driver):
     ]  # fmt: skip
 
 
+def test_a_cotangent_of_which_one_row_is_many_is_left_to_fragments(driver):
+    """The machine's copies go from one row to another: what they cannot fetch must not be code of one lane."""
+    rng = np.random.default_rng(7)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in (*[(1, 1, 16, 16)] * 3, (16,))]
+
+    def loss(q, k, v, w):
+        return (ek.scaled_dot_product_attention(q, k, v) * w).astype("float32").sum()
+
+    gradients = ek.grad(loss, argnums=(0, 1, 2))
+    there = ek.jit(gradients)(*(ek.tensor(a, dtype="bfloat16", device="cuda") for a in arrays))
+    for one, other in zip(there, gradients(*(ek.tensor(a) for a in arrays)), strict=True):
+        np.testing.assert_allclose(one.astype("float32").numpy(), other.numpy(), atol=0.05 * abs(other.numpy()).max())
+    named = [i.op.name for program in driver.programs.values() for i in program.instructions]
+    assert "BatchedAttention" in named
+    assert not any("BatchedAttentionGrad" in name for name in named)
+
+
 def test_attention_has_what_its_tile_says():
     for width, queries, causal in combined((32, 64, 80, 128), (512, 8192), (False, True)):
         tile = attention.tile_for(width, queries, causal=causal)

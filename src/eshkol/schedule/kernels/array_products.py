@@ -18,6 +18,7 @@ from eshkol.ops.shapes import count
 from eshkol.schedule.kernels.attention import AttentionGradients, SeenAttention
 from eshkol.schedule.kernels.kernel import ONE_LANE, Kernel, shown
 from eshkol.schedule.kernels.matrix_operands import CHUNK, Layout, copied
+from eshkol.schedule.kernels.products import View
 from eshkol.schedule.kernels.scalars import TYPES
 
 SUMS = "sums"  # memory of sums that nobody reads
@@ -52,10 +53,11 @@ def whole_product_kernel(node: Node, layouts: Sequence[Layout], terms: int) -> K
     return Kernel(shown(b.build()), ONE_LANE, None, ("out",), buffers, (), scratch)
 
 
-def is_whole_attention(a: SeenAttention, target: MachineDescription) -> bool:
-    """Whether attention is one array instruction, and its gradients are two."""
+def is_whole_attention(a: SeenAttention, target: MachineDescription, *more: View) -> bool:
+    """Whether attention is one array instruction, and its gradients, of one more view, are two."""
     assert target.matrices is not None
-    return target.matrices.whole and sum(extent > 1 for extent in a.batch) <= BATCH_AXES
+    apart = all(view.strides[-2] > 0 for view in (*a[:3], *more))  # the machine's copies know no row that is many
+    return apart and target.matrices.whole and sum(extent > 1 for extent in a.batch) <= BATCH_AXES
 
 
 def whole_attention_kernel(node: Node) -> Kernel:

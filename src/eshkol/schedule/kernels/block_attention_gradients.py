@@ -51,7 +51,7 @@ def has_gradients(a: AttentionGradients, dtype: dtypes.DType, target: MachineDes
 
 def gradient_kernels(node: Node, target: MachineDescription) -> tuple[Kernel, ...]:
     """The two kernels, in tiles for heads of such a width, or as a whole."""
-    if is_whole_attention(node.attrs.attention, target):
+    if is_whole_attention(node.attrs.attention, target, node.attrs.cotangent):
         return whole_gradient_kernels(node, OUTS)
     tile = replace(attention_tile(node.attrs.attention, target), fragments=1)
     wide = node.attrs.attention.q.shape[-1] > WIDE
