@@ -9,6 +9,7 @@
 
 #include "held.h"
 
+enum { MAPPED = 4 }; /* words of the records behind which a map lies */
 enum { PLACES = 6, LAUNCHES = 4, COUNTERS = 3, MOST_STEPS = 64, MOST_NOTES = 4096, FAILS = 719 };
 
 static uint64_t state = 88172645463325252u;
@@ -49,7 +50,25 @@ static Note of_kernel(const void *kernel, void *const *arguments)
     const uint64_t *record = arguments[1];
     Note note = {{(uint64_t)(uintptr_t)kernel, *(const uint64_t *)arguments[0]}};
     memcpy(note.words + 2, record, (size_t)record[0] * sizeof *record); /* a record begins with its length */
+    if (record[0] == MAPPED)
+        note.words[7] = record[MAPPED + ESHKOL_MAP_WORDS - 1];
     return note;
+}
+
+/* Of a map the last word tells all that it is made of. */
+static int make_map(void *map, int kind, unsigned axes, uint64_t address, const uint64_t *extents,
+                    const uint64_t *strides, const unsigned *box, const unsigned *steps, int interleaving, int swizzle,
+                    int promotion, int beyond)
+{
+    uint64_t *words = map;
+    if ((uintptr_t)map % 64 != 0 || kind != 9 || axes != 2 || steps[0] != 1 || steps[1] != 1 || interleaving != 0 ||
+        swizzle != 3 || promotion != 3 || beyond != 0)
+        exit(2);
+    if (fails())
+        return FAILS;
+    memset(words, 0, ESHKOL_MAP_WORDS * sizeof *words);
+    words[ESHKOL_MAP_WORDS - 1] = address ^ extents[0] << 32 ^ extents[1] << 40 ^ strides[0] << 48 ^ box[1] << 20;
+    return 0;
 }
 
 static int enter(void *context)
@@ -262,6 +281,9 @@ static void expect(uint64_t *places)
             for (int64_t k = 0; k < one->binding_count; k++)
                 note.words[2 + one->bindings[k].word] =
                     places[one->bindings[k].place] + (uint64_t)one->bindings[k].offset;
+            if (one->map_count != 0)
+                note.words[7] = (note.words[2 + 2] + 16) ^ (uint64_t)3 << 32 ^ (uint64_t)5 << 40 ^ (uint64_t)6 << 48 ^
+                                (uint64_t)7 << 20;
             wanted[wanted_count++] = note;
         } else if (s.kind == ESHKOL_COPY) {
             const uint64_t target = places[s.a] + (uint64_t)s.d, source = places[s.b] + (uint64_t)s.e;
@@ -294,7 +316,7 @@ static void wrong(const char *what)
 
 static void try_steps(int looks, int as_graph, int failures, int64_t *graphs)
 {
-    const eshkol_device device = {enter, launch_kernel, move, fetch, wait_for, &state, NULL, 0};
+    const eshkol_device device = {enter, launch_kernel, move, fetch, wait_for, make_map, &state, NULL, 0};
     uint64_t *places = room(PLACES, sizeof *places), *kept = room(PLACES, sizeof *kept), after[PLACES];
     uint64_t *seen = room(looks ? 2 * LAUNCHES : 1, sizeof *seen);
     int64_t *counters = room(COUNTERS, sizeof *counters);
@@ -332,9 +354,13 @@ int main(void)
     for (int k = 0; k < LAUNCHES; k++) {
         const int64_t words = 2 + k % 3;
         eshkol_binding *bindings = room(2, sizeof *bindings);
+        eshkol_map *map = words == MAPPED ? room(1, sizeof *map) : NULL;
+        if (map != NULL)
+            *map = (eshkol_map){MAPPED, 2, 16, 9, 2, {3, 5}, {6}, {1, 7}, 0};
+        const size_t size = (size_t)words + (map != NULL ? ESHKOL_MAP_WORDS : 0);
         launches[k] = (eshkol_launch){(void *)(uintptr_t)(100 + k), 7, 32, 5, 4096 + 16 * (uint64_t)k,
-                                      room((size_t)words, sizeof(uint64_t)), bindings, k % 3, k == 1,
-                                      room((size_t)(k % 3 ? k % 3 : 1), sizeof(uint64_t))};
+                                      room(size, sizeof(uint64_t)), bindings, k % 3, k == 1,
+                                      room((size_t)(k % 3 ? k % 3 : 1), sizeof(uint64_t)), map, map != NULL};
         launches[k].record[0] = (uint64_t)words;
         for (int b = 0; b < k % 3; b++)
             bindings[b] = (eshkol_binding){1 + b, (int64_t)drawn(PLACES), 8 * (int64_t)drawn(5)};
@@ -342,7 +368,8 @@ int main(void)
     for (int round = 0; round < 3000; round++)
         try_steps(round % 4 == 0, round % 4 != 1, round % 3 == 0, &graphs);
     for (int k = 0; k < LAUNCHES; k++)
-        free(launches[k].record), free((void *)(uintptr_t)launches[k].bindings), free(launches[k].bound);
+        free(launches[k].record), free((void *)(uintptr_t)launches[k].bindings), free(launches[k].bound),
+            free(launches[k].maps);
     if (graphs < 1000)
         wrong("hardly anything became a graph");
     return finished("launches", before_all);

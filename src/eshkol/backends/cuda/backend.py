@@ -68,7 +68,7 @@ from eshkol.errors import BackendError, BackendUnavailable, InvalidBuffer, IsaEr
 from eshkol.llvm import objects
 from eshkol.llvm import targets as llvm_targets
 from eshkol.runtime import sequence as native
-from eshkol.runtime.launches import STATUS_WORDS, NativeLaunch, NativeLaunches, QueuedDevice
+from eshkol.runtime.launches import STATUS_WORDS, NativeLaunch, NativeLaunches, NativeMap, QueuedDevice
 from eshkol.support import flags
 from eshkol.support.store import ProgramCache
 
@@ -558,7 +558,8 @@ class CudaBackend(Backend):
         self, prepared: Prepared, loaded: Loaded, launch: LaunchConfig, record: LaunchRecord, status: int,
         buffers: Sequence[tuple[int, int, int]] = (),
     ) -> NativeLaunch:  # fmt: skip
-        blocks, lanes, shared, maps = launch.blocks, launch.block_size, launch.shared_memory, ()
+        blocks, lanes, shared = launch.blocks, launch.block_size, launch.shared_memory
+        maps: tuple[NativeMap, ...] = ()
         if prepared.whole is not None:
             blocks, lanes, shared = prepared.whole.blocks, prepared.whole.threads, prepared.whole.memory
             maps = record.maps(prepared.whole.maps)

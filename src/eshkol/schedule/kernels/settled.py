@@ -16,7 +16,7 @@ from eshkol.ops import dtypes
 from eshkol.ops.contraction import wide
 from eshkol.ops.creation import iota
 from eshkol.ops.movement import expand, reshape
-from eshkol.ops.row import STRUCTURE, Aval, HasAval, NoDerivative, Op, Pull, row
+from eshkol.ops.row import STRUCTURE, Aval, NoDerivative, Op, Pull, Shape, row
 from eshkol.ops.shapes import count
 from eshkol.ops.sorting import search, sort
 from eshkol.schedule.kernels.takes import checked_places
@@ -82,6 +82,6 @@ def settled(node: Node) -> Node | None:
     places = reshape(checked_places(node), (number,))
     in_order, order = sort(places)
     starts = search(in_order, iota.on(places, (x.shape[0] + 1,)))
-    taken: tuple[HasAval, ...] = along.taken(x, indices)
+    taken: Shape = along.taken(x, indices)
     new = updates if updates.shape == taken else expand(updates, taken)
     return make(SETTLED, (x, starts, order, reshape(new, (number, width))), Settled(node.attrs.add))

@@ -66,7 +66,7 @@ def best(p: Product, processors: int) -> Tile:
     """The tile that is estimated to take the least time."""
     large = p.m * p.n * p.k * prod(p.batch) >= WORTH_CLUSTERS
     candidates = tiles(2) if large else [*tiles(1), *shared_tiles(-(-p.k // DEPTH))]
-    return min(candidates, key=lambda pair: estimate(p, *pair, processors))[0]
+    return min(candidates, key=lambda pair: estimate(p, pair[0], pair[1], processors))[0]
 
 
 def estimate(p: Product, tile: Tile, cost: float, processors: int) -> float:
