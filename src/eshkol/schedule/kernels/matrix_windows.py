@@ -2,7 +2,8 @@
 
 Comes in: one of the three products of a convolution (`ops/correlation.py`). Goes out: kernels. Two copy its inputs with
 channels last, as many as make whole chunks of 16 bytes. In the third, a product as in `matrix_products.py`, lanes bring
-what windows see chunk by chunk from where it lies: a chunk has eight channels of one place.
+what windows see chunk by chunk from where it lies: a chunk has eight channels of one place. Where a machine does it
+faster, the third is one array instruction instead.
 
     forward, towards x    rows: outs        columns: examples, windows    terms: taps, channels
     towards the weight    rows: outs        columns: taps, channels       terms: examples, windows
@@ -21,6 +22,7 @@ from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.ops.correlation import FORMS
 from eshkol.ops.shapes import count
+from eshkol.schedule.kernels.array_products import whole_convolution_kernel
 from eshkol.schedule.kernels.block_factors import Correlation, Windows, at_most, correlation, digits
 from eshkol.schedule.kernels.block_products import adding_kernel
 from eshkol.schedule.kernels.channels_last import Last, copying_kernel
@@ -31,6 +33,8 @@ from eshkol.schedule.kernels.matrix_operands import CHUNK, copied
 from eshkol.schedule.kernels.matrix_products import LARGEST, LEAST, ProductWriter, RowSlab, Slab
 from eshkol.schedule.kernels.matrix_tiling import MatrixTiling, matrix_tilings
 from eshkol.schedule.kernels.scalars import TYPES, Scalar
+
+PLANE, LARGEST_STEP, FARTHEST = 2, 8, 128  # axes, strides, paddings and reaches that the array instruction has at most
 
 
 def is_matrix_convolution(node: Node, target: MachineDescription) -> bool:
@@ -79,6 +83,8 @@ def matrix_convolution_kernels(node: Node, target: MachineDescription) -> tuple[
     copies = _copies(node, c)
     # The weight is the left factor of the product, x the right one.
     before = [copying_kernel(node, k, copied(1 - k), last, target) for k, last in enumerate(copies)]
+    if _is_whole(c, target):
+        return *before, whole_convolution_kernel(node, c, copies[0].chunks * CHUNK)
     plain, windowed = _Plain.of(c, copies[1], node.dtype), _Windowed(c, copies[0], node.dtype)
     full: OutOfRegisters | None = None
     for cut in matrix_tilings(c.batch, c.outs, windowed.lines, plain.terms, target):
@@ -90,6 +96,21 @@ def matrix_convolution_kernels(node: Node, target: MachineDescription) -> tuple[
         return *before, product, *([adding_kernel(node, cut.parts, target)] if cut.parts > 1 else [])
     assert full is not None
     raise full
+
+
+def _is_whole(c: Correlation, target: MachineDescription) -> bool:
+    """Whether the product is one array instruction, which has numbers for where windows lie."""
+    assert target.matrices is not None
+    g = c.form.geometry
+    plain = not c.deep and c.batch == 1 and len(c.space) <= PLANE and set(g.input_dilation) == {1}
+    if not target.matrices.whole or not plain:
+        return False
+    dense = c.outs * count(c.windows), count(c.windows)
+    reaches = (n + d * (k - 1) for n, d, k in zip(g.stride, g.dilation, c.kernel, strict=True))
+    return (
+        (c.step("result", 0), c.step("result", 2)) == dense and max(g.stride) <= LARGEST_STEP
+        and max(reaches) <= FARTHEST and all(0 <= n < FARTHEST for pair in g.padding for n in pair)
+    )  # fmt: skip
 
 
 # --- the factors ----------------------------------------------------------------------------------

@@ -13,10 +13,12 @@ from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import BufferOffset
 from eshkol.atlas.program import Program
 from eshkol.atlas.table.batched import batch_axes, strides
+from eshkol.atlas.table.convolutions import conv_edges, conv_output
 from eshkol.atlas.table.linear import stored
 from eshkol.backends.cuda.launching import with_maps
-from eshkol.backends.cuda.warpgroups import attention, maps, products, tiling
+from eshkol.backends.cuda.warpgroups import attention, convolutions, maps, products, tiling
 from eshkol.backends.cuda.warpgroups.attention import Attention, Rows
+from eshkol.backends.cuda.warpgroups.convolutions import Convolution
 from eshkol.backends.cuda.warpgroups.maps import TensorMap
 from eshkol.backends.cuda.warpgroups.products import NAMES, Matrices, Product
 from eshkol.backends.lanes.layout import Layout
@@ -42,6 +44,8 @@ def whole(program: Program, processors: int) -> Whole | None:
     i = program.instructions[0]
     if i.op.name == "BatchedAttention":
         return _attention(i, Layout.of(program))
+    if i.op.name == "ChannelsLastConv2D":
+        return _convolution(i, Layout.of(program), processors)
     if i.op.name not in ("GEMM", "BatchedGEMM"):
         return None
     p = _product(i)
@@ -100,3 +104,20 @@ def _attention(i: Instruction, layout: Layout) -> Whole | None:
     sums = 8 * layout.word(i.sums.handle), i.sums.offset
     text = attention.attention_kernel(a, tile, with_maps(layout, len(found))[1], sums)
     return Whole(text, attention.blocks(a, tile), tile.threads, tile.memory, found)
+
+
+def _convolution(i: Instruction, layout: Layout, processors: int) -> Whole | None:
+    operands = i.kernel, i.input, i.output
+    if i.ty not in NAMES or i.batch == 0 or i.groups > 1 or not all(isinstance(x, BufferOffset) for x in operands):
+        return None
+    weight, seen, result = ((x.handle, x.offset) for x in operands)
+    c = Convolution(
+        i.ty, i.batch, i.in_channels, i.out_channels, (i.height, i.width), (i.kernel_h, i.kernel_w), conv_output(i),
+        i.stride, i.dilation, conv_edges(i)[:2], weight, seen, result,
+    )  # fmt: skip
+    tile = tiling.best(c.product, processors)
+    found = maps.fitting(convolutions.maps(c, tile))
+    if found is None:
+        return None
+    text = convolutions.convolution_kernel(c, tile, with_maps(layout, len(found))[1], 8 * layout.word(result[0]))
+    return Whole(text, tiling.blocks(c.product, tile, processors), tile.threads, tile.memory, found)
