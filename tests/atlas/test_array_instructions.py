@@ -426,7 +426,9 @@ CONVOLUTIONS = [
 
 
 @pytest.mark.parametrize("ty", [Type.F32, Type.BF16], ids=str)
-@pytest.mark.parametrize("name", ["Conv2D", "Conv2DGradInput", "Conv2DGradWeight", "FusedConv2D"])
+@pytest.mark.parametrize("name", [
+    "Conv2D", "ChannelsLastConv2D", "Conv2DGradInput", "Conv2DGradWeight", "FusedConv2D",
+])  # fmt: skip
 @pytest.mark.parametrize("how", CONVOLUTIONS, ids=str)
 def test_convolutions(name: str, ty: Type, how: dict[str, Any]) -> None:
     """Both gradients are the transposes: one sum over all products, gathered by what is asked for."""
@@ -440,8 +442,14 @@ def test_convolutions(name: str, ty: Type, how: dict[str, Any]) -> None:
              **how, **(extra if fused else {}))  # fmt: skip
     shapes = {"input": (1, 2, 3, 4), "kernel": (2, 2 // groups, 2, 2), "gradient": (1, 2, height, width)}
 
+    def shaped(key: str, given: np.ndarray) -> np.ndarray:
+        shape = shapes[key]
+        if name == "ChannelsLastConv2D":
+            return np.moveaxis(given.reshape(shape[0], *shape[2:], shape[1]), -1, 1)
+        return given.reshape(shape)
+
     def loops(i: Instruction, x: dict[str, np.ndarray]) -> np.ndarray:
-        arrays = {key: x[key].reshape(shape) for key, shape in shapes.items() if key in x}
+        arrays = {key: shaped(key, x[key]) for key in shapes if key in x}
         wanted = {"Conv2DGradInput": "input", "Conv2DGradWeight": "kernel"}.get(name, "gradient")
         factors, out = sorted(arrays), np.zeros(shapes[wanted])
         for s, o, y, z, c, v, u in np.ndindex(1, 2, height, width, 2 // groups, 2, 2):
@@ -686,7 +694,7 @@ def test_layer_scale_rope_and_cache(ty: Type) -> None:
 def test_every_array_extension_is_tested_here() -> None:
     """A new row must come with a test: this list is what the tests above run."""
     tested = {*REDUCTIONS, "ParallelReduce", "ParallelMap", "ParallelMapBinary", "GEMM", "BatchedGEMM", "SparseGEMM",
-              "MixedPrecisionGEMM", "FusedGEMM", "QuantizedGEMM", "TensorContract", "Conv2D",
+              "MixedPrecisionGEMM", "FusedGEMM", "QuantizedGEMM", "TensorContract", "Conv2D", "ChannelsLastConv2D",
               "Conv2DGradInput", "Conv2DGradWeight", "FusedConv2D", "FFT", "LayerNorm",
               "BatchNorm", "GroupNorm", "Softmax", "Attention", "FlashAttention", "BatchedAttention",
               "BatchedAttentionGradQuery", "BatchedAttentionGradKeyValue", "LayerScale", "RoPE",
@@ -840,6 +848,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "TensorContract": {"shape_a": (2, 2), "shape_b": (2, 2), "contract_dims": ((1, 0),)},
     "Conv2D": {"batch": 1, "in_channels": 1, "out_channels": 1, "height": 2, "width": 2, "kernel_h": 2, "kernel_w": 2,
                "padding": (1, 1)},
+    "ChannelsLastConv2D": {"batch": 1, "in_channels": 2, "out_channels": 2, "height": 2, "width": 2, "kernel_h": 2,
+                           "kernel_w": 2, "padding": (1, 1), "stride": (1, 2)},
     "Conv2DGradInput": {"batch": 1, "in_channels": 2, "out_channels": 2, "height": 2, "width": 2, "kernel_h": 2,
                         "kernel_w": 2, "padding": (1, 1), "stride": (2, 2), "groups": 2},
     "Conv2DGradWeight": {"batch": 1, "in_channels": 1, "out_channels": 1, "height": 2, "width": 2, "kernel_h": 2,

@@ -103,9 +103,7 @@ class InterpretedDriver(Driver):
                 self.raised = error
                 return UNKNOWN
 
-        types = (
-            drivers._FUNCTIONS.get(name) or (dict(drivers.GRAPHS.values()) | {drivers.MAP: drivers.MAP_ARGUMENTS})[name]
-        )
+        types = (drivers._FUNCTIONS | dict(drivers.GRAPHS.values()) | drivers.MAPS)[name]
         if name not in self.natives:
             self.natives[name] = ctypes.CFUNCTYPE(ctypes.c_int, *types)(called)
         return ctypes.cast(self.natives[name], ctypes.c_void_p).value or 0
@@ -295,6 +293,23 @@ class InterpretedDriver(Driver):
         reach = sizes[kind] * lengths[0] + sum((n - 1) * s for n, s in zip(lengths[1:], apart, strict=True))
         pointed(into)[0], pointed(into)[1] = address, reach
         return 0
+
+    def cuTensorMapEncodeIm2col(
+        self, into: int, kind: int, axes: int, address: int, extents: int, strides: int, lower: int, upper: int,
+        elements: int, windows: int, steps: int, *how: int,
+    ) -> int:  # fmt: skip
+        """A map of windows: as one of boxes, if there is at least one window, and corners can be told."""
+        lengths = (ctypes.c_uint64 * axes).from_address(extents)
+        below, above = ((ctypes.c_int * (axes - 2)).from_address(corner) for corner in (lower, upper))
+        apart = (ctypes.c_uint32 * axes).from_address(steps)
+        if axes != 4 or windows > 1024 or any(not 1 <= step <= 8 for step in apart) or (apart[0], apart[3]) != (1, 1):
+            return 1
+        for length, first, last in zip(lengths[1:3], below, above, strict=True):
+            if not (min(first, last) >= -128 and max(first, last) <= 127 and first <= length - 1 + last):
+                return 1
+        box = (ctypes.c_uint32 * axes)(elements, *[1] * (axes - 1))
+        given = ctypes.addressof(box), steps
+        return self.cuTensorMapEncodeTiled(into, kind, axes, address, extents, strides, *given, *how)
 
     def _words(self, program: Program) -> int:
         """Words of a program's record; behind those of one that is done as a whole lie maps of its factors."""

@@ -147,13 +147,15 @@ def assembled(text: str, folder) -> str:
 
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas, which NVIDIA's toolkit has, is not installed")
 def test_the_assembler_takes_kernels(tmp_path):
+    texts = [whole(convolution(height=side), PROCESSORS).text for side in (56, 7)]
     for tile in (tiling.tiles(2)[0][0], tiling.tiles(1)[-1][0]):
         for n, turned in ((1024, (False, False)), (1021, (True, True))):
-            said = assembled(product_kernel(plain(1000, n, 520, (3,), turned=turned), tile, 512, 96), tmp_path)
-            assert " 0 bytes spill stores" in said
+            texts.append(product_kernel(plain(1000, n, 520, (3,), turned=turned), tile, 512, 96))
     for width, of_keys in combined((64, 128), (False, True)):  # nearly all registers are taken
         g, tile = gradients(width, of_keys=of_keys, causal=True), tile_of(width, of_keys=of_keys, causal=True)
-        said = assembled(attention_gradients.gradients_kernel(g, tile, 1024, (88, 0), (96, 0)), tmp_path)
+        texts.append(attention_gradients.gradients_kernel(g, tile, 1024, (88, 0), (96, 0)))
+    for text in texts:
+        said = assembled(text, tmp_path)
         assert " 0 bytes spill stores" in said
         assert "serialized" not in said
 
@@ -252,6 +254,87 @@ def test_a_cotangent_of_which_one_row_is_many_is_left_to_fragments(driver):
     named = [i.op.name for program in driver.programs.values() for i in program.instructions]
     assert "BatchedAttention" in named
     assert not any("BatchedAttentionGrad" in name for name in named)
+
+
+def convolved(x: np.ndarray, w: np.ndarray, **how: object) -> np.ndarray:
+    return ek.conv2d(ek.tensor(x), ek.tensor(w), **how).numpy()
+
+
+@pytest.mark.parametrize(("x", "w", "how"), [
+    ((2, 16, 9, 7), (24, 16, 3, 3), {"padding": 1}),
+    ((3, 8, 8, 6), (16, 8, 2, 3), {"padding": (0, 2), "stride": (1, 2), "dilation": (2, 1)}),
+    ((2, 14, 6, 6), (20, 14, 3, 3), {}),
+])  # fmt: skip
+def test_convolutions_are_launched_with_maps_of_windows(driver, x, w, how):
+    rng = np.random.default_rng(7)
+    arrays = [rng.integers(-2, 3, shape).astype(np.float32) for shape in (x, w)]
+    given = [ek.tensor(a, dtype="bfloat16", device="cuda") for a in arrays]
+    found = ek.jit(lambda x, w: ek.conv2d(x, w, **how))(*given)
+    np.testing.assert_allclose(found.astype("float32").numpy(), convolved(*arrays, **how), rtol=8e-3)
+    assert len(driver.at_once) == 1
+    assert driver.calls.count(drivers.MAP_WINDOWS) == 1
+
+
+def test_the_gradient_towards_the_input_is_a_convolution_too(driver):
+    """And with a stride, which would spread the cotangent, one of fragments."""
+    rng = np.random.default_rng(8)
+    w = rng.integers(-2, 3, (16, 24, 3, 3)).astype(np.float32)
+    for stride, whole_ones in ((1, 1), (2, 0)):
+        ct = rng.integers(-2, 3, (2, 16, 8 // stride, 6 // stride)).astype(np.float32)
+        driver.at_once.clear()
+
+        def pulled(ct, w, stride=stride):
+            x = ek.zeros((2, 24, 8, 6), dtype=ct.dtype, device=ct.device)
+            return ek.vjp(lambda x: ek.conv2d(x, w, padding=1, stride=stride), x)[1](ct)
+
+        found = ek.jit(pulled)(*(ek.tensor(a, dtype="bfloat16", device="cuda") for a in (ct, w)))
+        wanted = pulled(ek.tensor(ct), ek.tensor(w))
+        found, wanted = (v[0] if isinstance(v, tuple) else v for v in (found, wanted))
+        np.testing.assert_allclose(found.astype("float32").numpy(), wanted.numpy(), rtol=8e-3)
+        assert len(driver.at_once) == whole_ones
+
+
+def convolution(ty: Type = Type.BF16, **more: object) -> object:
+    b = ProgramBuilder("p")
+    places = [b.buffer(name, ty).address for name in ("y", "x", "w")]
+    sizes = {
+        "batch": 32,
+        "in_channels": 64,
+        "out_channels": 64,
+        "height": 56,
+        "width": 56,
+        "kernel_h": 3,
+        "kernel_w": 3,
+    }
+    b.channels_last_conv2d(ty, *places, **{**sizes, "padding": (1, 1), **more})
+    return b.build()
+
+
+def test_convolutions_with_channels_last_are_done_as_a_whole():
+    found = whole(convolution(), PROCESSORS)
+    assert found is not None
+    assert ".im2col" in found.text
+    assert [len(one.axes) for one in found.maps] == [3, 4, 3]
+    assert found.maps[1].windows == ((-1, -1), (-1, -1), (1, 1), (2, 2))
+    strided = whole(convolution(stride=(2, 1), padding=(0, 3, 1, 2), dilation=(1, 4)), PROCESSORS)
+    assert strided is not None
+    assert strided.maps[1].windows == ((-3, 0), (-6, -1), (1, 2), (8, 2))  # rows 0, 2 … 54, columns -3 … 49
+
+
+@pytest.mark.parametrize("given", [
+    {"ty": Type.F32}, {"in_channels": 12}, {"groups": 2}, {"batch": 0}, {"stride": (1, 9)}, {"padding": (200, 1)},
+])  # fmt: skip
+def test_other_convolutions_are_code_of_lanes(given):
+    assert whole(convolution(**given), PROCESSORS) is None
+
+
+def test_results_that_the_machine_cannot_copy_are_stored_by_threads():
+    """Planes that are no multiple of 64 windows: two at once where both lie in one plane."""
+    for side, stored in ((28, "st.global.b32"), (14, "st.global.b32"), (7, "st.global.b16")):
+        found = whole(convolution(height=side, width=side), PROCESSORS)
+        assert found is not None
+        assert len(found.maps) == 2
+        assert stored in found.text
 
 
 def test_attention_has_what_its_tile_says():

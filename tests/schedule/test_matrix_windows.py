@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
+from eshkol.atlas.types import Type
+from eshkol.backends import open_backend
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.ops.correlation import conv, conv_input, conv_weight
+from eshkol.schedule.kernels.channels_last import Last, copying_kernel
 from eshkol.schedule.kernels.lower import lowered
 
 from .test_attention_fragments import zeros
@@ -75,3 +80,21 @@ def test_kernels_of_a_gpu() -> None:
         found: Any = lowered(node, LARGE)
         assert any("MatrixMultiply" in str(kernel.program) for kernel in found)
         assert all(trusted(kernel) for kernel in found)
+
+
+@pytest.mark.parametrize(("outer", "channels", "space"), [(2, 72, (7, 7)), (1, 12, (6, 70)), (3, 33, (5, 8))])
+def test_copies_with_channels_last(outer: int, channels: int, space: tuple[int, int]) -> None:
+    """Tiles that are not full, down and across; of places one at a time, and two."""
+    x = np.random.default_rng(1).integers(0, 1 << 16, (outer, 1, channels, *space)).astype(np.uint16)
+    places, padded = math.prod(space), -(-channels // 8) * 8
+    node = conv(zeros(outer, 1, channels, *space), zeros(1, 16, channels, 3, 3))
+    last = Last(1, outer, places, channels, (channels * places, channels * places, places), False)
+    kernel = copying_kernel(node, 0, "copy", last, LARGE)
+    backend = open_backend("blocks")
+    target = backend.allocate_typed(Type.U16, outer * places * padded)
+    given = backend.array(x)
+    assert kernel.launch is not None
+    backend.execute(kernel.program, kernel.launch, {"x0": given.handle, "copy": target.handle})
+    found = target.read().reshape(outer, places, padded)
+    np.testing.assert_array_equal(found[..., :channels], x.reshape(outer, channels, places).swapaxes(1, 2))
+    assert not found[..., channels:].any()

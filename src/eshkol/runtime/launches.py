@@ -18,13 +18,13 @@ from eshkol.runtime.library import native
 from eshkol.runtime.sequence import UNLESS, Binding, Step, StepWords
 
 # What a device is asked for; the same order stands in launches.h.
-ASKED = ("enter", "launch", "move", "fetch", "wait", "map")
+ASKED = ("enter", "launch", "move", "fetch", "wait", "map", "map_windows")
 GRAPHS = (
     "create", "add_kernel", "add_copy", "instantiate", "set_kernel", "set_copy", "launch", "destroy_ready", "destroy",
 )  # what a driver with graphs has; the same order stands in graphs.h  # fmt: skip
 LANES_FAILED = -1
 STATUS_WORDS = 2  # of a launch: the fault, the phase
-MAP_AXES, MAP_WORDS = 5, 16  # the most that a tensor map has; the same numbers stand in launches.h
+MAP_AXES, MAP_WORDS, MAP_SPACE = 5, 16, 2  # the most that a tensor map has; the same numbers stand in launches.h
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class NativeMap:
     extents: Sequence[int]
     strides: Sequence[int]  # bytes, of all axes but the first
     box: Sequence[int]
+    windows: tuple[Sequence[int], Sequence[int], Sequence[int]] | None = None  # the corners that they begin at; steps
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ class _Map(ctypes.Structure):
         *((name, ctypes.c_uint64 * count) for name, count in (
             ("extents", MAP_AXES), ("strides", MAP_AXES - 1), ("box", MAP_AXES),
         )),
+        ("windows", ctypes.c_int64),
+        *((name, ctypes.c_int64 * MAP_SPACE) for name in ("lower", "upper", "steps")),
         ("address", ctypes.c_uint64),
     ]  # fmt: skip
 
@@ -84,6 +87,9 @@ class _Map(ctypes.Structure):
         for name in ("extents", "strides", "box"):
             for k, value in enumerate(getattr(one, name)):
                 getattr(found, name)[k] = value
+        if one.windows is not None:
+            found.windows = 1
+            found.lower[:], found.upper[:], found.steps[:] = one.windows
         return found
 
 

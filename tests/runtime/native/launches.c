@@ -71,6 +71,24 @@ static int make_map(void *map, int kind, unsigned axes, uint64_t address, const 
     return 0;
 }
 
+/* The same of one with windows. */
+static int make_windows(void *map, int kind, unsigned axes, uint64_t address, const uint64_t *extents,
+                        const uint64_t *strides, const int *lower, const int *upper, unsigned elements,
+                        unsigned windows, const unsigned *steps, int interleaving, int swizzle, int promotion,
+                        int beyond)
+{
+    uint64_t *words = map;
+    if ((uintptr_t)map % 64 != 0 || kind != 9 || axes != 2 || strides[0] != 6 || elements != 1 || steps[0] != 1 ||
+        interleaving != 0 || swizzle != 3 || promotion != 3 || beyond != 0)
+        exit(2);
+    if (fails())
+        return FAILS;
+    memset(words, 0, ESHKOL_MAP_WORDS * sizeof *words);
+    words[ESHKOL_MAP_WORDS - 1] = address ^ extents[0] << 32 ^ (uint64_t)lower[1] << 24 ^ (uint64_t)upper[0] << 40 ^
+                                  (uint64_t)windows << 20 ^ (uint64_t)steps[2] << 48;
+    return 0;
+}
+
 static int enter(void *context)
 {
     return context == NULL;
@@ -281,9 +299,15 @@ static void expect(uint64_t *places)
             for (int64_t k = 0; k < one->binding_count; k++)
                 note.words[2 + one->bindings[k].word] =
                     places[one->bindings[k].place] + (uint64_t)one->bindings[k].offset;
-            if (one->map_count != 0)
-                note.words[7] = (note.words[2 + 2] + 16) ^ (uint64_t)3 << 32 ^ (uint64_t)5 << 40 ^ (uint64_t)6 << 48 ^
-                                (uint64_t)7 << 20;
+            if (one->map_count != 0) {
+                const uint64_t address = note.words[2 + 2] + 16;
+                if (one->maps->windows)
+                    note.words[7] = address ^ (uint64_t)3 << 32 ^ (uint64_t)9 << 24 ^ (uint64_t)2 << 40 ^
+                                    (uint64_t)7 << 20 ^ (uint64_t)4 << 48;
+                else
+                    note.words[7] = address ^ (uint64_t)3 << 32 ^ (uint64_t)5 << 40 ^ (uint64_t)6 << 48 ^
+                                    (uint64_t)7 << 20;
+            }
             wanted[wanted_count++] = note;
         } else if (s.kind == ESHKOL_COPY) {
             const uint64_t target = places[s.a] + (uint64_t)s.d, source = places[s.b] + (uint64_t)s.e;
@@ -316,7 +340,8 @@ static void wrong(const char *what)
 
 static void try_steps(int looks, int as_graph, int failures, int64_t *graphs)
 {
-    const eshkol_device device = {enter, launch_kernel, move, fetch, wait_for, make_map, &state, NULL, 0};
+    const eshkol_device device = {enter, launch_kernel, move, fetch, wait_for, make_map, make_windows,
+                                  &state, NULL, 0};
     uint64_t *places = room(PLACES, sizeof *places), *kept = room(PLACES, sizeof *kept), after[PLACES];
     uint64_t *seen = room(looks ? 2 * LAUNCHES : 1, sizeof *seen);
     int64_t *counters = room(COUNTERS, sizeof *counters);
@@ -356,7 +381,7 @@ int main(void)
         eshkol_binding *bindings = room(2, sizeof *bindings);
         eshkol_map *map = words == MAPPED ? room(1, sizeof *map) : NULL;
         if (map != NULL)
-            *map = (eshkol_map){MAPPED, 2, 16, 9, 2, {3, 5}, {6}, {1, 7}, 0};
+            *map = (eshkol_map){MAPPED, 2, 16, 9, 2, {3, 5}, {6}, {1, 7}, 0, {0, 9}, {2, 0}, {1, 4}, 0};
         const size_t size = (size_t)words + (map != NULL ? ESHKOL_MAP_WORDS : 0);
         launches[k] = (eshkol_launch){(void *)(uintptr_t)(100 + k), 7, 32, 5, 4096 + 16 * (uint64_t)k,
                                       room(size, sizeof(uint64_t)), bindings, k % 3, k == 1,
@@ -365,8 +390,12 @@ int main(void)
         for (int b = 0; b < k % 3; b++)
             bindings[b] = (eshkol_binding){1 + b, (int64_t)drawn(PLACES), 8 * (int64_t)drawn(5)};
     }
-    for (int round = 0; round < 3000; round++)
+    for (int round = 0; round < 3000; round++) {
+        for (int k = 0; k < LAUNCHES; k++)
+            if (launches[k].map_count != 0) /* one of the other kind, which was never made */
+                launches[k].maps->windows = round % 2, launches[k].maps->address = 0;
         try_steps(round % 4 == 0, round % 4 != 1, round % 3 == 0, &graphs);
+    }
     for (int k = 0; k < LAUNCHES; k++)
         free(launches[k].record), free((void *)(uintptr_t)launches[k].bindings), free(launches[k].bound),
             free(launches[k].maps);

@@ -2,10 +2,13 @@
 
 Input is batch × in_channels × height × width, the kernel out_channels × in_channels/groups × kernel_h × kernel_w. All
 rows share their counts: `stride`, `dilation` (of the kernel's taps) and `padding` are pairs, of height and width; four
-numbers of padding are above, left, below, right. Padding is zeros that nothing is multiplied with.
+numbers of padding are above, left, below, right. Padding is zeros that nothing is multiplied with. One row has input
+and kernel with their channels last, as machines bring many of them at once; its output is as that of the others.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -78,6 +81,11 @@ def _channel(i: Instruction) -> tuple[int, ...]:
     return (i.out_channels,)
 
 
+def _last(axes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What belongs to axes, of which the second is that of channels, with that last."""
+    return (axes[0], *axes[2:], axes[1])
+
+
 # --- meanings: tap by tap, only where a tap meets the input ---------------------------------------
 
 
@@ -114,6 +122,10 @@ def _conv(i: Instruction, x: Array, w: Array) -> tuple[Array]:
         seen = image[..., from_rows, from_cols]
         total[..., rows, cols] += np.einsum("ngchw,goc->ngohw", seen, kernel[..., v, u], optimize=True)
     return (result,)
+
+
+def _conv_last(i: Instruction, x: Array, w: Array) -> tuple[Array]:
+    return _conv(i, np.moveaxis(x, -1, 1), np.moveaxis(w, -1, 1))
 
 
 def _grad_input(i: Instruction, g: Array, w: Array) -> tuple[Array]:
@@ -195,6 +207,7 @@ def _channel_of(b: CodeBuilder, group: Register, size: int, inner: Register) -> 
 
 
 def _expand(b: CodeBuilder, i: Instruction) -> None:
+    order = _last if i.op.name == "ChannelsLastConv2D" else tuple[Any, ...]
     ty, axes, (out_h, out_w) = i.ty, _Axes(b, i), conv_output(i)
     ins, outs = i.in_channels // i.groups, i.out_channels // i.groups
     emit.touch_ends(b, i)
@@ -203,8 +216,8 @@ def _expand(b: CodeBuilder, i: Instruction) -> None:
         with b.loop(ins) as c, b.loop(i.kernel_h) as v, b.loop(i.kernel_w) as u:
             h, w = axes.source(0, y, v), axes.source(1, x, u)
             with b.when(axes.inside[0]), b.when(axes.inside[1]):
-                left = (i.input, emit.flat(b, _input(i), (s, _channel_of(b, g, ins, c), h, w)), ty)
-                right = (i.kernel, emit.flat(b, _kernel(i), (o, c, v, u)), ty)
+                left = (i.input, emit.flat(b, order(_input(i)), order((s, _channel_of(b, g, ins, c), h, w))), ty)
+                right = (i.kernel, emit.flat(b, order(_kernel(i)), order((o, c, v, u))), ty)
                 emit.accumulate_product(b, total, left, right, emit.compute_type(ty))
         if i.op.name == "FusedConv2D":
             if i.scale is not None:
@@ -261,6 +274,10 @@ _COUNTS = (
 row("Conv2D", Group.COMPLEX, "cross-correlation, NCHW input and OIHW kernel, zero padding",
     (TY, write("output", _output), read("input", _input), read("kernel", _kernel), *_COUNTS),
     Arrays(_conv), FLOATS, expand=_expand, check=_check, traps=True)  # fmt: skip
+row("ChannelsLastConv2D", Group.ADVANCED, "Conv2D of an NHWC input and an OHWI kernel; the output is NCHW",
+    (TY, write("output", _output), read("input", lambda i: _last(_input(i))),
+     read("kernel", lambda i: _last(_kernel(i))), *_COUNTS),
+    Arrays(_conv_last), FLOATS, expand=_expand, check=_check, traps=True, method="channels_last_conv2d")  # fmt: skip
 row("Conv2DGradInput", Group.ADVANCED, "the transpose of Conv2D in its input: each gradient times the kernel, added up",
     (TY, write("output", _input), read("gradient", _output), read("kernel", _kernel), *_COUNTS),
     Arrays(_grad_input), FLOATS, expand=_expand_input, check=_check, traps=True,

@@ -81,6 +81,7 @@ STATUS_BYTES = 8 * STATUS_WORDS
 ASKED = {
     "enter": "cuCtxSetCurrent", "launch": "cuLaunchKernel", "move": "cuMemcpyDtoDAsync_v2",
     "fetch": "cuMemcpyDtoHAsync_v2", "wait": "cuStreamSynchronize", "map": drivers.MAP,
+    "map_windows": drivers.MAP_WINDOWS,
 }  # fmt: skip
 """What native code asks a device for → the driver's function."""
 
@@ -160,7 +161,9 @@ class CudaBackend(Backend):
         self._enter()
         self.streams = Streams(self._driver, self._enter)
         functions = {
-            what: self._driver.address(name) for what, name in ASKED.items() if what != "map" or self._driver.has_maps
+            what: self._driver.address(name)
+            for what, name in ASKED.items()
+            if name not in drivers.MAPS or self._driver.has_maps
         }
         graphs = self._driver.graphs() if flags.choice("ESHKOL_CUDA_GRAPHS") is not False else None
         self.queue = QueuedDevice(functions, self._context, self.stream, graphs)

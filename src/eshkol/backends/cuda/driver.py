@@ -83,10 +83,12 @@ GRAPHS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
 }
 """What native code calls of the driver for graphs (`runtime/native/graphs.h`)."""
 
-MAP = "cuTensorMapEncodeTiled"  # makes a tensor map (`runtime/native/launches.h`); older drivers have none
-MAP_ARGUMENTS = (
-    c_void_p, c_int, c_uint, c_ulonglong, c_void_p, c_void_p, c_void_p, c_void_p, c_int, c_int, c_int, c_int,
-)  # fmt: skip
+MAP, MAP_WINDOWS = "cuTensorMapEncodeTiled", "cuTensorMapEncodeIm2col"
+MAPS: Mapping[str, tuple[Any, ...]] = {
+    MAP: (c_void_p, c_int, c_uint, c_ulonglong, *[c_void_p] * 4, *[c_int] * 4),
+    MAP_WINDOWS: (c_void_p, c_int, c_uint, c_ulonglong, *[c_void_p] * 4, c_uint, c_uint, c_void_p, *[c_int] * 4),
+}
+"""What makes tensor maps (`runtime/native/launches.h`); older drivers have none."""
 
 _NEWER = "install a newer NVIDIA driver"
 _LOST = "; values on it are gone: save what the host has, and start the process again (another device goes on)"
@@ -133,7 +135,7 @@ class Driver:
                 raise BackendUnavailable(f"the NVIDIA driver is too old: it has no {name}", hint="install a newer one")
             function.argtypes, function.restype = arguments, c_int
             self._functions[name] = function
-        for name in (MAP, *(name for name, _ in GRAPHS.values())):
+        for name in (*MAPS, *(name for name, _ in GRAPHS.values())):
             self._functions[name] = getattr(library, name, None)
 
     def address(self, name: str) -> int:
@@ -143,7 +145,7 @@ class Driver:
     @property
     def has_maps(self) -> bool:
         """Whether the driver makes tensor maps."""
-        return self._functions[MAP] is not None
+        return all(self._functions[name] is not None for name in MAPS)
 
     def graphs(self) -> dict[str, int] | None:
         """Where the functions for graphs begin; None where the driver has not all of them."""

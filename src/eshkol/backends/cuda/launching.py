@@ -67,6 +67,7 @@ class LaunchRecord:
             NativeMap(
                 start // 8 + k * MAP_WORDS, self.layout.word(one.buffer), one.offset, KINDS[one.ty],
                 [axis.extent for axis in one.axes], [axis.stride * one.ty.size_bytes for axis in one.axes[1:]], one.box,
+                None if one.windows is None else (one.windows.lower, one.windows.upper, one.windows.steps),
             )
             for k, one in enumerate(wanted)
         )  # fmt: skip

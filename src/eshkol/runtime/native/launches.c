@@ -10,11 +10,13 @@
 
 /* Makes a map of a record anew, if its tensor lies elsewhere. Rows of 128 bytes lie with their chunks of 16 exchanged
  * in shared memory, are fetched to the cache 256 bytes at a time, and what lies beyond an edge is zero. */
-static int made(const eshkol_device *device, eshkol_map *map, uint64_t *record)
+static int made(eshkol_launches *all, eshkol_map *map, uint64_t *record)
 {
     enum { PLAIN = 0, ROWS_OF_128 = 3, LINES_OF_256 = 3, ZERO = 0, ALIGNMENT = 64 };
+    const eshkol_device *device = all->device;
     const uint64_t address = record[map->buffer] + (uint64_t)map->offset;
     unsigned box[ESHKOL_MAP_AXES], steps[ESHKOL_MAP_AXES];
+    int lower[ESHKOL_MAP_SPACE], upper[ESHKOL_MAP_SPACE], code;
     _Alignas(ALIGNMENT) uint64_t words[ESHKOL_MAP_WORDS]; /* the driver wants it so; a record need not be */
     if (address == map->address)
         return 0;
@@ -22,8 +24,20 @@ static int made(const eshkol_device *device, eshkol_map *map, uint64_t *record)
         box[k] = (unsigned)map->box[k];
         steps[k] = 1;
     }
-    int code = device->map(words, (int)map->kind, (unsigned)map->axes, address, map->extents, map->strides, box, steps,
+    if (map->windows) {
+        for (int k = 0; k < ESHKOL_MAP_SPACE; k++) {
+            lower[k] = (int)map->lower[k];
+            upper[k] = (int)map->upper[k];
+            steps[1 + k] = (unsigned)map->steps[k];
+        }
+        all->asked = ESHKOL_MAP_WINDOWS;
+        code = device->map_windows(words, (int)map->kind, (unsigned)map->axes, address, map->extents, map->strides,
+                                   lower, upper, box[0], box[1], steps, PLAIN, ROWS_OF_128, LINES_OF_256, ZERO);
+    } else {
+        all->asked = ESHKOL_MAP;
+        code = device->map(words, (int)map->kind, (unsigned)map->axes, address, map->extents, map->strides, box, steps,
                            PLAIN, ROWS_OF_128, LINES_OF_256, ZERO);
+    }
     if (code == 0) {
         memcpy(record + map->word, words, sizeof words);
         map->address = address;
@@ -37,9 +51,8 @@ static int launch(eshkol_launches *all, eshkol_launch *one, eshkol_graph *graph)
     void *arguments[] = {&one->status, one->record}; /* the driver copies what they point to before it returns */
     const unsigned blocks = (unsigned)one->blocks, lanes = (unsigned)one->lanes, shared = (unsigned)one->shared;
     eshkol_bind(one->record, one->bindings, one->binding_count, all->places);
-    all->asked = ESHKOL_MAP;
     for (int64_t k = 0; k < one->map_count; k++) {
-        int code = made(device, &one->maps[k], one->record);
+        int code = made(all, &one->maps[k], one->record);
         if (code != 0)
             return code;
     }

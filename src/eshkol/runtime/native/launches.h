@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* What may be asked of a device. Every function gives 0, or a number that says what is wrong. */
-enum { ESHKOL_ENTER, ESHKOL_LAUNCH, ESHKOL_MOVE, ESHKOL_FETCH, ESHKOL_WAIT, ESHKOL_MAP };
+enum { ESHKOL_ENTER, ESHKOL_LAUNCH, ESHKOL_MOVE, ESHKOL_FETCH, ESHKOL_WAIT, ESHKOL_MAP, ESHKOL_MAP_WINDOWS };
 
 typedef struct {
     int (*enter)(void *context); /* make it the thread's own */
@@ -29,18 +29,24 @@ typedef struct {
     int (*wait)(void *queue);
     int (*map)(void *map, int kind, unsigned axes, uint64_t address, const uint64_t *extents, const uint64_t *strides,
                const unsigned *box, const unsigned *steps, int interleaving, int swizzle, int promotion, int beyond);
+    int (*map_windows)(void *map, int kind, unsigned axes, uint64_t address, const uint64_t *extents,
+                       const uint64_t *strides, const int *lower, const int *upper, unsigned elements, unsigned windows,
+                       const unsigned *steps, int interleaving, int swizzle, int promotion, int beyond);
     void *context, *queue;
     int64_t queues; /* whether there are others: then who runs steps sees to what must be waited for */
 } eshkol_device;
 
-enum { ESHKOL_MAP_AXES = 5, ESHKOL_MAP_WORDS = 16 };
+enum { ESHKOL_MAP_AXES = 5, ESHKOL_MAP_WORDS = 16, ESHKOL_MAP_SPACE = 2 };
 
 /* How a kernel's own copies find boxes of a tensor: words of the record, from `word` on, which the driver makes of the
  * address in word `buffer`, plus an offset, and of extents, strides in bytes (of all axes but the first, whose elements
- * are neighbours), and a box. Only where the address has changed are they made again. */
+ * are neighbours), and a box. Only where the address has changed are they made again. With windows, the box is so many
+ * elements of the first axis for so many windows, which begin from one corner to another of the axes that follow, in
+ * steps; corners are those of the places where windows begin, against the first and the last place of the tensor. */
 typedef struct {
     int64_t word, buffer, offset, kind, axes;
     uint64_t extents[ESHKOL_MAP_AXES], strides[ESHKOL_MAP_AXES - 1], box[ESHKOL_MAP_AXES];
+    int64_t windows, lower[ESHKOL_MAP_SPACE], upper[ESHKOL_MAP_SPACE], steps[ESHKOL_MAP_SPACE];
     uint64_t address; /* that they were last made for */
 } eshkol_map;
 

@@ -116,7 +116,7 @@ def _rows(group: Any, phases: Phases, width: int, held: int) -> Kernel:
 
 
 def _launch(w: Writer, width: int) -> LaunchConfig:
-    """Blocks of so many lanes, each for a row or part, or for several rows; a group that needs too much shared memory is to be cut."""
+    """Blocks of so many lanes, for a row or part, or for several rows; a group of too much shared memory is cut."""
     if w.e.shared_memory > w.group.target.shared_memory:
         raise OutOfRegisters(f"a kernel needs {w.e.shared_memory} bytes of shared memory")
     return LaunchConfig.linear(w.lanes, width, w.e.shared_memory)

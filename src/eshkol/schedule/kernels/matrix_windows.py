@@ -2,7 +2,8 @@
 
 Comes in: one of the three products of a convolution (`ops/correlation.py`). Goes out: kernels. Two copy its inputs with
 channels last, as many as make whole chunks of 16 bytes. In the third, a product as in `matrix_products.py`, lanes bring
-what windows see chunk by chunk from where it lies: a chunk has eight channels of one place.
+what windows see chunk by chunk from where it lies: a chunk has eight channels of one place. Where a machine does it
+faster, the third is one array instruction instead.
 
     forward, towards x    rows: outs        columns: examples, windows    terms: taps, channels
     towards the weight    rows: outs        columns: taps, channels       terms: examples, windows
@@ -17,21 +18,23 @@ from typing import NamedTuple
 
 from eshkol.atlas.fragments import COLUMNS, LINE_BYTES, ROWS, SIDE
 from eshkol.atlas.machines import MachineDescription
-from eshkol.atlas.program import LaunchConfig
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.ops.correlation import FORMS
 from eshkol.ops.shapes import count
+from eshkol.schedule.kernels.array_products import whole_convolution_kernel
 from eshkol.schedule.kernels.block_factors import Correlation, Windows, at_most, correlation, digits
-from eshkol.schedule.kernels.block_products import adding_kernel, needed
+from eshkol.schedule.kernels.block_products import adding_kernel
+from eshkol.schedule.kernels.channels_last import Last, copying_kernel
 from eshkol.schedule.kernels.code import OutOfRegisters, Virtual
 from eshkol.schedule.kernels.emit import Emitter
-from eshkol.schedule.kernels.kernel import Kernel, shown
+from eshkol.schedule.kernels.kernel import Kernel
 from eshkol.schedule.kernels.matrix_operands import CHUNK, copied
 from eshkol.schedule.kernels.matrix_products import LARGEST, LEAST, ProductWriter, RowSlab, Slab
 from eshkol.schedule.kernels.matrix_tiling import MatrixTiling, matrix_tilings
-from eshkol.schedule.kernels.reads import Read, Write
 from eshkol.schedule.kernels.scalars import TYPES, Scalar
+
+PLANE, LARGEST_STEP, FARTHEST = 2, 8, 128  # axes, strides, paddings and reaches that the array instruction has at most
 
 
 def is_matrix_convolution(node: Node, target: MachineDescription) -> bool:
@@ -59,39 +62,18 @@ def _chunks(channels: int) -> int:
     return -(-channels // CHUNK)
 
 
-class _Last(NamedTuple):
-    """An input with its channels last: groups × outer × places × channels."""
-
-    groups: int
-    outer: int
-    places: int
-    channels: int
-    steps: tuple[int, int, int]  # of groups, outer ones and channels, where they come from
-    around: bool  # whether the places are turned around
-
-    @property
-    def chunks(self) -> int:
-        """Of the channels of one place."""
-        return _chunks(self.channels)
-
-    @property
-    def size(self) -> int:
-        """Elements of the copy."""
-        return self.groups * self.outer * self.places * self.chunks * CHUNK
-
-
-def _copies(node: Node, c: Correlation) -> tuple[_Last, _Last]:
+def _copies(node: Node, c: Correlation) -> tuple[Last, Last]:
     """What x and the weight are copied to."""
     x, weight = ([c.step(of, part) for part in range(3)] for of in ("x", "weight"))
     space, around = count(c.space), c.form.around
     if c.deep:
         return (
-            _Last(c.batch, c.channels, space, c.examples, (x[1], x[2], x[0]), False),
-            _Last(c.batch, c.channels, c.taps, c.outs, (weight[0], weight[2], weight[1]), around),
+            Last(c.batch, c.channels, space, c.examples, (x[1], x[2], x[0]), False),
+            Last(c.batch, c.channels, c.taps, c.outs, (weight[0], weight[2], weight[1]), around),
         )
     return (
-        _Last(c.batch, c.examples, space, c.channels, (x[1], x[0], x[2]), False),
-        _Last(c.batch, c.outs, c.taps, c.channels, (weight[0], weight[1], weight[2]), around),
+        Last(c.batch, c.examples, space, c.channels, (x[1], x[0], x[2]), False),
+        Last(c.batch, c.outs, c.taps, c.channels, (weight[0], weight[1], weight[2]), around),
     )
 
 
@@ -99,7 +81,10 @@ def matrix_convolution_kernels(node: Node, target: MachineDescription) -> tuple[
     """The kernels of a convolution."""
     c = correlation(node)
     copies = _copies(node, c)
-    before = [_copying(node, k, last, target) for k, last in enumerate(copies)]
+    # The weight is the left factor of the product, x the right one.
+    before = [copying_kernel(node, k, copied(1 - k), last, target) for k, last in enumerate(copies)]
+    if _is_whole(c, target):
+        return *before, whole_convolution_kernel(node, c, copies[0].chunks * CHUNK)
     plain, windowed = _Plain.of(c, copies[1], node.dtype), _Windowed(c, copies[0], node.dtype)
     full: OutOfRegisters | None = None
     for cut in matrix_tilings(c.batch, c.outs, windowed.lines, plain.terms, target):
@@ -113,29 +98,19 @@ def matrix_convolution_kernels(node: Node, target: MachineDescription) -> tuple[
     raise full
 
 
-def _copying(node: Node, k: int, last: _Last, target: MachineDescription) -> Kernel:
-    """The kernel that puts channels last: a lane for each chunk, those of neighbouring places side by side.
-
-    The weight is the left factor of the product, x the right one.
-    """
-    x = node.inputs[k]
-    lanes = last.size // CHUNK
-    e = Emitter((lanes,))
-    read, write = Read(e, f"x{k}", x.shape, x.dtype), Write(e, copied(1 - k), (last.size,), x.dtype)
-    group, outer, chunk, place = digits(e, e.lane, (last.groups, last.outer, last.chunks, last.places))
-    source = last.places - 1 - place if last.around else place
-    position = group * last.steps[0] + outer * last.steps[1] + source
-    at = (((group * last.outer + outer) * last.places + place) * last.chunks + chunk) * CHUNK
-    found = []
-    for number in range(CHUNK):
-        channel = chunk * CHUNK + number
-        value = read.load(position + at_most(e, channel, last.channels - 1) * last.steps[2])
-        found.append(e.select(e.compare("LT", channel, last.channels), value, 0))
-    for number, value in enumerate(found):
-        write.store(at, value, number)
-    program = shown(e.finish(f"{node.op.name}_copied", [read], [write], lanes))
-    launch = LaunchConfig.linear(lanes, target.block)
-    return Kernel(program, launch, None, ("out",), ((f"x{k}", k),), (), (needed(write),))
+def _is_whole(c: Correlation, target: MachineDescription) -> bool:
+    """Whether the product is one array instruction, which has numbers for where windows lie."""
+    assert target.matrices is not None
+    g = c.form.geometry
+    plain = not c.deep and c.batch == 1 and len(c.space) <= PLANE and set(g.input_dilation) == {1}
+    if not target.matrices.whole or not plain:
+        return False
+    dense = c.outs * count(c.windows), count(c.windows)
+    reaches = (n + d * (k - 1) for n, d, k in zip(g.stride, g.dilation, c.kernel, strict=True))
+    return (
+        (c.step("result", 0), c.step("result", 2)) == dense and max(g.stride) <= LARGEST_STEP
+        and max(reaches) <= FARTHEST and all(0 <= n < FARTHEST for pair in g.padding for n in pair)
+    )  # fmt: skip
 
 
 # --- the factors ----------------------------------------------------------------------------------
@@ -155,7 +130,7 @@ class _Plain(NamedTuple):
     copied: bool = True
 
     @staticmethod
-    def of(c: Correlation, last: _Last, dtype: dtypes.DType) -> _Plain:
+    def of(c: Correlation, last: Last, dtype: dtypes.DType) -> _Plain:
         if c.deep:
             rows, chunks = last.outer * last.places, last.chunks
             terms = rows
@@ -170,7 +145,7 @@ class _Windowed:
 
     copied = True
 
-    def __init__(self, c: Correlation, last: _Last, dtype: dtypes.DType) -> None:
+    def __init__(self, c: Correlation, last: Last, dtype: dtypes.DType) -> None:
         self.c, self.last, self.dtype, self.deep, self.size = c, last, dtype, not c.deep, last.size
         self.wide = last.chunks
         self.step = last.outer * last.places * last.chunks

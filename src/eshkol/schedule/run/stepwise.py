@@ -155,7 +155,7 @@ class _Run:
                 self.values[place] = Resident.fresh(given.shape, given.dtype, machine)
         params: dict[str, Any] = dict(step.numbers)
         for name, place in step.buffers:
-            params[name] = self._value(place).buffer()
+            params[name] = self._value(place).buffer().handle  # of which a kernel may see the bits as words
         try:
             machine.execute(kernel.program, kernel.launch, params)
         except EshkolError as error:

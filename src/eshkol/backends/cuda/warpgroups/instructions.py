@@ -14,11 +14,13 @@ from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import Address, BufferOffset
 from eshkol.atlas.program import Program
 from eshkol.atlas.table.batched import batch_axes, strides
+from eshkol.atlas.table.convolutions import conv_edges, conv_output
 from eshkol.atlas.table.linear import stored
 from eshkol.backends.cuda.launching import with_maps
-from eshkol.backends.cuda.warpgroups import attention, attention_gradients, maps, products, tiling
+from eshkol.backends.cuda.warpgroups import attention, attention_gradients, convolutions, maps, products, tiling
 from eshkol.backends.cuda.warpgroups.attention import Attention
 from eshkol.backends.cuda.warpgroups.attention_gradients import Gradients
+from eshkol.backends.cuda.warpgroups.convolutions import Convolution
 from eshkol.backends.cuda.warpgroups.heads import Rows
 from eshkol.backends.cuda.warpgroups.maps import TensorMap
 from eshkol.backends.cuda.warpgroups.products import NAMES, Matrices, Product
@@ -47,6 +49,8 @@ def whole(program: Program, processors: int) -> Whole | None:
         return _attention(i, Layout.of(program))
     if i.op.name in ("BatchedAttentionGradQuery", "BatchedAttentionGradKeyValue"):
         return _gradients(i, Layout.of(program))
+    if i.op.name == "ChannelsLastConv2D":
+        return _convolution(i, Layout.of(program), processors)
     if i.op.name not in ("GEMM", "BatchedGEMM"):
         return None
     p = _product(i)
@@ -151,3 +155,20 @@ def _rows(i: Instruction, x: BufferOffset, strides: Sequence[int]) -> Rows:
 def _address(x: BufferOffset, layout: Layout) -> tuple[int, int]:
     """Where a kernel finds a buffer's address in its record, and how many bytes further what it needs begins."""
     return 8 * layout.word(x.handle), x.offset
+
+
+def _convolution(i: Instruction, layout: Layout, processors: int) -> Whole | None:
+    operands = i.kernel, i.input, i.output
+    if i.ty not in NAMES or i.batch == 0 or i.groups > 1 or not all(isinstance(x, BufferOffset) for x in operands):
+        return None
+    weight, seen, result = ((x.handle, x.offset) for x in operands)
+    c = Convolution(
+        i.ty, i.batch, i.in_channels, i.out_channels, (i.height, i.width), (i.kernel_h, i.kernel_w), conv_output(i),
+        i.stride, i.dilation, conv_edges(i)[:2], weight, seen, result,
+    )  # fmt: skip
+    tile = tiling.best(c.product, processors)
+    found = maps.fitting(convolutions.maps(c, tile))
+    if found is None:
+        return None
+    text = convolutions.convolution_kernel(c, tile, with_maps(layout, len(found))[1], 8 * layout.word(result[0]))
+    return Whole(text, tiling.blocks(c.product, tile, processors), tile.threads, tile.memory, found)

@@ -131,11 +131,13 @@ def _map(p: Product, x: Matrices, rows: int, columns: int, high: int) -> TensorM
 
 def product_kernel(p: Product, tile: Tile, record: int, result: int) -> str:
     """The kernel's text, for a record of so many bytes, which ends with the maps and has C's address at this byte."""
-    return _Writer(p, tile, record, result).text()
+    return ProductWriter(p, tile, len(maps(p, tile)), record, result).text()
 
 
-class _Writer:
-    def __init__(self, p: Product, tile: Tile, record: int, result: int) -> None:
+class ProductWriter:
+    """The kernel under construction: with so many maps, of A, B and, if there are three, C."""
+
+    def __init__(self, p: Product, tile: Tile, count: int, record: int, result: int) -> None:
         self.p, self.tile = p, tile
         self.k = k = Kernel(tile.threads, tile.cluster, record)
         self.down = -(-p.m // (tile.rows * tile.below))  # tiles of a cluster below each other
@@ -146,7 +148,6 @@ class _Writer:
         self.thread = k.special("tid.x")
         self.rank = k.special("cluster_ctarank") if tile.cluster > 1 else k.number(0)
         self.base = k.shared()
-        count = len(maps(p, tile))
         self.maps = [k.address(record - (count - number) * MAP_BYTES) for number in range(count)]
         self.result = result
         self.right = tile.stages * tile.rows * LINE  # where slabs of B lie
@@ -187,7 +188,7 @@ class _Writer:
         k, cluster = self.k, self.tile.cluster
         return k.divided(k.special("ctaid.x"), cluster)[0], self.count, k.divided(k.special("nctaid.x"), cluster)[0]
 
-    def _corner(self, tile: str) -> tuple[str, str, list[str]]:
+    def corner(self, tile: str) -> tuple[str, str, list[str]]:
         """The first row and the first column of the block's part of a tile, and the places in the batch."""
         k = self.k
         places: list[str] = []
@@ -227,33 +228,53 @@ class _Writer:
         place = self.ring.begin(filled=False)
         everyone = k.op("mov.b16", (1 << tile.below) - 1, kind="b16") if tile.below > 1 else None
         first, last = self._share()
+        share = tile.columns // tile.below
         with k.counted(*self._tiles()) as number:
-            row, column, places = self._corner(number)
+            row, column, places = self.corner(number)
+            if tile.below > 1:
+                column = k.op("mad.lo.u32", self.rank, share, column)
+            columns = self.find(column)
             with k.counted(first, last) as slab:
-                term = k.mul(slab, DEPTH)
                 place.wait(place.free())
                 full = place.full()
                 brought = tile.rows if p.a.turned else lines(p, tile)
                 rings.expect(k, full, (brought + tile.columns) * LINE)
                 left = k.op("mad.lo.u32", place.stage, tile.rows * LINE, self.base)
                 right = k.op("mad.lo.u32", place.stage, tile.columns * LINE, k.add(self.base, self.right))
-                if p.a.turned:
-                    for block in range(tile.rows // LINE_ELEMENTS):
-                        at = self._at(p.a, k.add(row, block * LINE_ELEMENTS), term, places)
-                        rings.bring(k, k.add(left, block * BLOCK_BYTES), self.maps[0], at, full)
-                else:
-                    rings.bring(k, left, self.maps[0], self._at(p.a, term, row, places), full)
-                share, column_here = tile.columns // tile.below, column
+                self.bring_left(left, row, slab, places, full)
                 if tile.below > 1:
-                    mine = k.mul(self.rank, share)
-                    column_here, right = k.add(column, mine), k.op("mad.lo.u32", mine, LINE, right)
-                if p.b.turned:
-                    rings.bring(k, right, self.maps[1], self._at(p.b, term, column_here, places), full, everyone)
-                else:
-                    for block in range(share // LINE_ELEMENTS):
-                        at = self._at(p.b, k.add(column_here, block * LINE_ELEMENTS), term, places)
-                        rings.bring(k, k.add(right, block * BLOCK_BYTES), self.maps[1], at, full, everyone)
+                    right = k.op("mad.lo.u32", self.rank, share * LINE, right)
+                self.bring_right(right, columns, slab, places, full, everyone)
                 place.advance()
+
+    def find(self, column: str) -> Sequence[str]:
+        """What can be told of columns of B from one on before slabs of it are brought."""
+        return [column]
+
+    def bring_left(self, target: str, row: str, slab: str, places: Sequence[str], full: str) -> None:
+        """Begin to copy a slab of A, whose rows begin at this one."""
+        k, p = self.k, self.p
+        term = k.mul(slab, DEPTH)
+        if not p.a.turned:
+            rings.bring(k, target, self.maps[0], self._at(p.a, term, row, places), full)
+            return
+        for block in range(self.tile.rows // LINE_ELEMENTS):
+            at = self._at(p.a, k.add(row, block * LINE_ELEMENTS), term, places)
+            rings.bring(k, k.add(target, block * BLOCK_BYTES), self.maps[0], at, full)
+
+    def bring_right(
+        self, target: str, columns: Sequence[str], slab: str, places: Sequence[str], full: str, everyone: str | None
+    ) -> None:
+        """Begin to copy the block's share of a slab of B, of columns that were found, to everyone."""
+        k, p = self.k, self.p
+        (column,) = columns
+        term = k.mul(slab, DEPTH)
+        if p.b.turned:
+            rings.bring(k, target, self.maps[1], self._at(p.b, term, column, places), full, everyone)
+            return
+        for block in range(self.tile.columns // self.tile.below // LINE_ELEMENTS):
+            at = self._at(p.b, k.add(column, block * LINE_ELEMENTS), term, places)
+            rings.bring(k, k.add(target, block * BLOCK_BYTES), self.maps[1], at, full, everyone)
 
     # --- groups that multiply -------------------------------------------------------------------------
 
@@ -281,7 +302,7 @@ class _Writer:
             rings.give_back(k, before, tile.below, me)
             if tile.shares:
                 self._add_up(me, sums, parity)
-            (self._send if len(self.maps) > 2 else self._store)(number, group, me, sums)
+            (self._send if len(self.maps) > 2 else self.store)(number, group, me, sums)
         k.do("cp.async.bulk.wait_group", 0)
 
     def _slab(self, stage: str, group: str, sums: Sequence[Sequence[str]], begun: str, always: str) -> None:
@@ -331,8 +352,8 @@ class _Writer:
 
     def _send(self, number: str, group: str, me: str, sums: Sequence[Sequence[str]]) -> None:
         """Round the sums of a tile and have them copied: 64 columns at a time, by way of shared memory."""
-        k, p, tile = self.k, self.p, self.tile
-        row, column, places = self._corner(number)
+        k, tile = self.k, self.tile
+        row, column, places = self.corner(number)
         lane = k.op("and.b32", me, WARP - 1)
         inner = k.op("and.b32", lane, 7)
         line = k.add(k.op("and.b32", lane, 8), inner)
@@ -352,21 +373,25 @@ class _Writer:
                 k.do("bar.sync", barrier, GROUP)
                 for pair, where in enumerate(chunks):
                     eight = line_sums[block * 32 + pair * 8 :][:8]
-                    packed = [self._rounded(*eight[2 * n :][:2]) for n in range(4)]
+                    packed = [self.rounded(*eight[2 * n :][:2]) for n in range(4)]
                     target = k.add(k.op("mad.lo.u32", where, 16, into), at * BLOCK_BYTES)
                     k.lines.append(f"    stmatrix.sync.aligned.m8n8.x4.shared.b16 [{target}], {listed(packed)};")
                 k.lines.append("    fence.proxy.async.shared::cta;")
                 k.do("bar.sync", barrier, GROUP)
                 with k.only(first):
-                    here = self._at(p.c, k.add(column, block * LINE_ELEMENTS), top, places)
-                    rings.send(k, self.maps[2], here, k.add(memory, at * BLOCK_BYTES))
+                    source = k.add(memory, at * BLOCK_BYTES)
+                    self.send_box(k.add(column, block * LINE_ELEMENTS), top, places, source)
                     k.lines.append("    cp.async.bulk.commit_group;")
                 at = (at + 1) % HELD
 
-    def _store(self, number: str, group: str, me: str, sums: Sequence[Sequence[str]]) -> None:
+    def send_box(self, column: str, top: str, places: Sequence[str], source: str) -> None:
+        """Begin to copy a box of results."""
+        rings.send(self.k, self.maps[2], self._at(self.p.c, column, top, places), source)
+
+    def store(self, number: str, group: str, me: str, sums: Sequence[Sequence[str]]) -> None:
         """Round the sums of a tile and store those that lie within the result."""
         k, p, tile = self.k, self.p, self.tile
-        row, column, places = self._corner(number)
+        row, column, places = self.corner(number)
         columns = tile.columns // tile.parts
         if tile.shares:
             column = k.op("mad.lo.u32", self.rank, columns, column)
@@ -390,7 +415,7 @@ class _Writer:
 
     def _store_pair(self, target: str, column: str, further: int, sums: Sequence[str]) -> None:
         k, p = self.k, self.p
-        both, first = self._rounded(*sums), k.less(column, p.n)
+        both, first = self.rounded(*sums), k.less(column, p.n)
         if p.c.distance % 2 == 0 and p.n % 2 == 0:
             k.do("st.global.b32", f"[{target}+{further}]", both, when=first)
             return
@@ -399,7 +424,7 @@ class _Writer:
         k.do("st.global.b16", f"[{target}+{further}]", low, when=first)
         k.do("st.global.b16", f"[{target}+{further + 2}]", high, when=k.less(k.add(column, 1), p.n))
 
-    def _rounded(self, low: str, high: str) -> str:
+    def rounded(self, low: str, high: str) -> str:
         """Two sums in one register."""
         if self.p.alpha != 1.0:
             factor = real(self.p.alpha)

@@ -85,10 +85,17 @@ def expect(k: Kernel, barrier: str, size: int) -> None:
     k.do("mbarrier.arrive.expect_tx.shared::cta.b64", "_", f"[{barrier}]", size)
 
 
-def bring(k: Kernel, target: str, tensor: str, at: Sequence[str], barrier: str, mask: str | None = None) -> None:
-    """Begin to copy a box of a tensor to shared memory, of all blocks of a cluster whose bits are set in a mask."""
-    shared = f"[{target}], [{tensor}, {listed(at)}], [{barrier}]"
-    name = f"cp.async.bulk.tensor.{len(at)}d.shared::cluster.global.mbarrier::complete_tx::bytes"
+def bring(
+    k: Kernel, target: str, tensor: str, at: Sequence[str], barrier: str, mask: str | None = None,
+    tap: Sequence[str] = (),
+) -> None:  # fmt: skip
+    """Begin to copy a box of a tensor to shared memory, of all blocks of a cluster whose bits are set in a mask.
+
+    Where the tensor's map is one of windows, what the tap of each is that lies so far from where it begins.
+    """
+    shared = f"[{target}], [{tensor}, {listed(at)}], [{barrier}]" + (f", {listed(tap)}" if tap else "")
+    mode = ".im2col" if tap else ""
+    name = f"cp.async.bulk.tensor.{len(at)}d.shared::cluster.global{mode}.mbarrier::complete_tx::bytes"
     if mask is None:
         k.lines.append(f"    {name} {shared};")
     else:
