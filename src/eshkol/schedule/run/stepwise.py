@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from eshkol.atlas.types import Type
 from eshkol.errors import BackendUnavailable, EshkolError, NotANumberError, TensorError
 from eshkol.graph.node import Node
 from eshkol.ops.row import Aval
@@ -155,7 +156,8 @@ class _Run:
                 self.values[place] = Resident.fresh(given.shape, given.dtype, machine)
         params: dict[str, Any] = dict(step.numbers)
         for name, place in step.buffers:
-            params[name] = self._value(place).buffer().handle  # of which a kernel may see the bits as words
+            buffer, seen = self._value(place).buffer(), kernel.program.param[name].ty
+            params[name] = buffer.handle if seen is Type.U32 else buffer  # a kernel may see the bits as words
         try:
             machine.execute(kernel.program, kernel.launch, params)
         except EshkolError as error:
