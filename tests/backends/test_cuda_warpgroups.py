@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from itertools import product as combined
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from interpreted_driver import installed
 
 import eshkol as ek
 from eshkol.atlas.builder import ProgramBuilder
+from eshkol.atlas.machines import BLOCKS, MATRICES
 from eshkol.atlas.types import Type
 from eshkol.backends.cuda import driver as drivers
 from eshkol.backends.cuda.warpgroups import attention, attention_gradients, tiling
@@ -24,6 +26,9 @@ from eshkol.backends.cuda.warpgroups.heads import ROWS, Rows
 from eshkol.backends.cuda.warpgroups.instructions import whole
 from eshkol.backends.cuda.warpgroups.products import Matrices, Product, maps, product_kernel
 from eshkol.errors import TensorError
+from eshkol.ops import dtypes
+from eshkol.ops.contraction import matrix_product
+from eshkol.schedule.kernels.matrix_products import multiplies
 
 PROCESSORS = 132
 
@@ -87,6 +92,17 @@ def test_a_stride_of_zero_is_no_axis_of_a_map():
     p = replace(p, b=replace(p.b, batch=(0, 64 * 64)))
     tile = tiling.best(p, PROCESSORS)
     assert [len(one.axes) for one in maps(p, tile)] == [4, 3, 4]
+
+
+@pytest.mark.parametrize(("m", "n", "k", "expected"), [
+    (1 << 15, 1 << 14, 1 << 10, True), (1 << 15, 1 << 14, 1001, False), (1 << 10, 1001, 33, True), (1, 64, 64, True),
+    (64, 1, 64, False),
+])  # fmt: skip
+def test_products_of_any_number_of_rows_but_not_larger_than_what_copies_count(m, n, k, expected):
+    """Rows that are no multiple of 16 bytes are copied first, by lanes whose indices have 32 bits."""
+    x, y = (SimpleNamespace(shape=shape, dtype=dtypes.bfloat16) for shape in ((m, k), (k, n)))
+    node = SimpleNamespace(op=matrix_product, inputs=(x, y), shape=(m, n), dtype=dtypes.bfloat16)
+    assert multiplies(node, replace(BLOCKS, matrices=replace(MATRICES, whole=True))) == expected
 
 
 # --- tiles ----------------------------------------------------------------------------------------------

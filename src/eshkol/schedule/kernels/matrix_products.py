@@ -66,7 +66,8 @@ def multiplies(node: Node, target: MachineDescription) -> bool:
     largest = max(count(x.shape) for x in (*node.inputs, node))
     rows, columns = node.shape[-2:]
     if is_whole(node, target):  # few rows take little longer than the right factor needs to come
-        return min(columns, terms) >= LEAST
+        seen = _seen(node)
+        return min(columns, terms) >= LEAST and (largest < LARGEST or (suits(seen.x) and suits(seen.y)))
     return min(rows, columns, terms) >= LEAST and largest < LARGEST
 
 
