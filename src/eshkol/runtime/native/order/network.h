@@ -34,6 +34,8 @@ static inline void NAME(eight)(V *rows)
 /* Columns of bitonic keys become sorted ones: so many rows, a power of 2 from 8 on. */
 static inline void NAME(fall)(V *rows, int64_t count)
 {
+    if (count > MOST_KEYS / LANES) /* said for the compiler, which would warn of rows that there are not */
+        __builtin_unreachable();
     int64_t apart = count / 2;
     for (; apart >= 16; apart /= 4) /* two steps at a time, so that rows are read and written half as often */
         for (int64_t first = 0; first < count; first += 2 * apart)
