@@ -22,9 +22,10 @@ from eshkol.atlas.machines import BLOCKS, MATRICES
 from eshkol.atlas.types import Type
 from eshkol.backends.cuda import driver as drivers
 from eshkol.backends.cuda.warpgroups import attention, attention_gradients, tiling
-from eshkol.backends.cuda.warpgroups.heads import ROWS, Rows
+from eshkol.backends.cuda.warpgroups.heads import Rows
 from eshkol.backends.cuda.warpgroups.instructions import whole
 from eshkol.backends.cuda.warpgroups.products import Matrices, Product, maps, product_kernel
+from eshkol.backends.cuda.warpgroups.ring import ROWS
 from eshkol.errors import TensorError
 from eshkol.ops import dtypes
 from eshkol.ops.contraction import matrix_product

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 
 from eshkol.atlas.types import Type
 from eshkol.backends.cuda.warpgroups import ring as rings
-from eshkol.backends.cuda.warpgroups.heads import ROWS, HeadWriter, Result, Rows
+from eshkol.backends.cuda.warpgroups.heads import HeadTile, HeadWriter, Result, Rows
 from eshkol.backends.cuda.warpgroups.maps import TensorMap
 from eshkol.backends.cuda.warpgroups.ptx import GROUP, real
-from eshkol.backends.cuda.warpgroups.ring import BARRIER_BYTES, LINE, Place, Ring
+from eshkol.backends.cuda.warpgroups.ring import BARRIER_BYTES, LINE, ROWS, Place, Ring
 
 LOWEST = -1e30  # where the greatest score of a row begins
 TURN = 8  # the first of the barriers at which groups take turns
@@ -47,21 +47,11 @@ class Attention:
 
 
 @dataclass(frozen=True)
-class Tile:
-    """So many groups of 64 queries, and so many keys at a time, of heads of at most so many elements."""
+class Tile(HeadTile):
+    """Groups with 64 queries each, and so many keys at a time."""
 
-    widest: int
-    groups: int
     keys: int
     stages: int
-
-    @property
-    def rows(self) -> int:
-        return self.groups * ROWS
-
-    @property
-    def threads(self) -> int:
-        return (1 + self.groups) * GROUP
 
     @property
     def memory(self) -> int:

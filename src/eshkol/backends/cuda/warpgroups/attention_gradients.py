@@ -27,10 +27,10 @@ from dataclasses import dataclass
 
 from eshkol.atlas.types import Type
 from eshkol.backends.cuda.warpgroups import ring as rings
-from eshkol.backends.cuda.warpgroups.heads import ROWS, HeadWriter, Result, Rows
+from eshkol.backends.cuda.warpgroups.heads import HeadTile, HeadWriter, Result, Rows
 from eshkol.backends.cuda.warpgroups.maps import TensorMap
 from eshkol.backends.cuda.warpgroups.ptx import GROUP, WARP, listed, real
-from eshkol.backends.cuda.warpgroups.ring import BARRIER_BYTES, LINE, Place, Ring
+from eshkol.backends.cuda.warpgroups.ring import BARRIER_BYTES, LINE, ROWS, Place, Ring
 
 NUMBER = 4  # bytes of a sum, and of an inner product
 WARPS = GROUP // WARP
@@ -70,21 +70,11 @@ class Gradients:
 
 
 @dataclass(frozen=True)
-class Tile:
-    """So many groups of 64 rows, and so many others at a time, of heads of at most so many elements."""
+class Tile(HeadTile):
+    """Groups with 64 rows each, and so many others at a time."""
 
-    widest: int
-    groups: int
     others: int
     stages: int
-
-    @property
-    def rows(self) -> int:
-        return self.groups * ROWS
-
-    @property
-    def threads(self) -> int:
-        return (1 + self.groups) * GROUP
 
     @property
     def numbers(self) -> int:

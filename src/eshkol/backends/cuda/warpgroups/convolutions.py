@@ -19,7 +19,6 @@ from eshkol.backends.cuda.warpgroups import ring as rings
 from eshkol.backends.cuda.warpgroups.maps import LINE_ELEMENTS, Axis, TensorMap, Windows
 from eshkol.backends.cuda.warpgroups.products import (
     DEPTH,
-    ROWS,
     Matrices,
     Product,
     ProductWriter,
@@ -27,6 +26,7 @@ from eshkol.backends.cuda.warpgroups.products import (
     lines,
 )
 from eshkol.backends.cuda.warpgroups.ptx import WARP, Kernel, listed
+from eshkol.backends.cuda.warpgroups.ring import ROWS
 
 Pair = tuple[int, int]  # of height and width
 

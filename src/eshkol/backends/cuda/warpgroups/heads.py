@@ -17,11 +17,23 @@ from eshkol.atlas.types import Type
 from eshkol.backends.cuda.warpgroups import ring as rings
 from eshkol.backends.cuda.warpgroups.maps import LINE_ELEMENTS, MAP_BYTES, Axis, TensorMap
 from eshkol.backends.cuda.warpgroups.ptx import GROUP, WARP, Kernel, listed
-from eshkol.backends.cuda.warpgroups.ring import LINE
+from eshkol.backends.cuda.warpgroups.ring import LINE, NAMES, REGISTERS, ROWS, TERMS
 
-ROWS, TERMS = 64, 16  # of what a group multiplies at once
-REGISTERS = {1: None, 2: (24, 240), 3: (32, 160)}  # groups → registers of threads that copy, and that multiply
-NAMES = {Type.BF16: "bf16", Type.F16: "f16"}
+
+@dataclass(frozen=True)
+class HeadTile:
+    """What a block computes at a time, of heads of at most so many elements: so many groups of 64 rows."""
+
+    widest: int
+    groups: int
+
+    @property
+    def rows(self) -> int:
+        return self.groups * ROWS
+
+    @property
+    def threads(self) -> int:
+        return (1 + self.groups) * GROUP
 
 
 @dataclass(frozen=True)

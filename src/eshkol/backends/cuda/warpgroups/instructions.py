@@ -23,7 +23,8 @@ from eshkol.backends.cuda.warpgroups.attention_gradients import Gradients
 from eshkol.backends.cuda.warpgroups.convolutions import Convolution
 from eshkol.backends.cuda.warpgroups.heads import Rows
 from eshkol.backends.cuda.warpgroups.maps import TensorMap
-from eshkol.backends.cuda.warpgroups.products import NAMES, Matrices, Product
+from eshkol.backends.cuda.warpgroups.products import Matrices, Product
+from eshkol.backends.cuda.warpgroups.ring import NAMES
 from eshkol.backends.lanes.layout import Layout
 
 CAPABILITY = (9, 0)  # the one that has these instructions

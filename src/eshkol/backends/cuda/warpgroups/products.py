@@ -23,17 +23,13 @@ from eshkol.atlas.types import Type
 from eshkol.backends.cuda.warpgroups import ring as rings
 from eshkol.backends.cuda.warpgroups.maps import LINE_ELEMENTS, MAP_BYTES, Axis, TensorMap
 from eshkol.backends.cuda.warpgroups.ptx import GROUP, WARP, Kernel, listed, real
-from eshkol.backends.cuda.warpgroups.ring import LINE, Ring
+from eshkol.backends.cuda.warpgroups.ring import LINE, NAMES, REGISTERS, ROWS, TERMS, Ring
 
 DEPTH = LINE_ELEMENTS  # terms of a slab
-ROWS, TERMS = 64, 16  # of what a group multiplies at once
 BLOCK_BYTES = LINE_ELEMENTS * LINE  # 64 lines of a slab
 MEETINGS = 2  # barriers at which blocks that share a tile meet: sums are there; sums were read
 HELD = 2  # blocks of 64 columns of a group's results that wait to be copied
 TOGETHER = 16  # tiles above each other that are taken before those to the right of them
-# Groups → registers of a thread that copies, and of one that multiplies.
-REGISTERS = {1: None, 2: (24, 240), 3: (32, 160)}
-NAMES = {Type.BF16: "bf16", Type.F16: "f16"}
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from eshkol.atlas.types import Type
 from eshkol.backends.cuda.warpgroups.ptx import GROUP, Kernel, listed
 
 BARRIER_BYTES = 8
+ROWS, TERMS = 64, 16  # of what a group multiplies at once
+NAMES = {Type.BF16: "bf16", Type.F16: "f16"}  # of types that it multiplies
+REGISTERS = {1: None, 2: (24, 240), 3: (32, 160)}  # groups → registers of threads that copy, and that multiply
 SWIZZLE_ROWS, LINE = 8, 128  # rows whose chunks of 16 bytes are exchanged, and bytes of a row, in shared memory
 ATOM = SWIZZLE_ROWS * LINE
 _SWIZZLED = 1 << 62  # the mark, in the description of a matrix in shared memory, of rows of 128 bytes so exchanged

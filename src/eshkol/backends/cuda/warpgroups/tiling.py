@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from eshkol.backends.cuda.warpgroups.products import DEPTH, ROWS, Product, Tile
+from eshkol.backends.cuda.warpgroups.products import DEPTH, Product, Tile
+from eshkol.backends.cuda.warpgroups.ring import ROWS
 
 MEMORY = 232448  # bytes of shared memory that a block can have
 MOST_STAGES = 8
