@@ -57,6 +57,7 @@ from eshkol.llvm import targets as llvm_targets
 from eshkol.llvm.loading import HasAddresses, LoadedObject
 from eshkol.llvm.passes import for_kernels, is_plain
 from eshkol.runtime.scheduler import ROUNDS_DIVERGED, ROUNDS_ENDED, ROUNDS_FAILED, PreparedCall, default_scheduler
+from eshkol.support import installed
 from eshkol.support.store import ProgramCache
 
 ALLOCATION_LIMIT = 1 << 40
@@ -132,7 +133,7 @@ class CpuBackend(HostPoolBackend):
     # --- buffers ----------------------------------------------------------------------------------
 
     def allocate(self, size: int) -> BufferHandle:
-        check_size(size, ALLOCATION_LIMIT, "buffer")
+        check_size(size, min(ALLOCATION_LIMIT, installed.memory()), "buffer")
         try:
             buffer = Placed(Buffer(size).data)
         except MemoryError:

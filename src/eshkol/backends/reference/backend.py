@@ -31,6 +31,7 @@ from eshkol.backends.reference.addresses import DeviceState, Spaces
 from eshkol.backends.reference.machine import Exchange, LockstepMachine
 from eshkol.backends.reference.memory import Bytes, Memory, SharedMemory
 from eshkol.errors import AllocationFailed, ExecutionFailed
+from eshkol.support import installed
 
 ALLOCATION_LIMIT = 1 << 34
 LANE_LIMIT = 1 << 24
@@ -71,7 +72,7 @@ class ReferenceBackend(HostPoolBackend):
     # --- buffers ----------------------------------------------------------------------------------
 
     def allocate(self, size: int) -> BufferHandle:
-        check_size(size, ALLOCATION_LIMIT, "buffer")
+        check_size(size, min(ALLOCATION_LIMIT, installed.memory()), "buffer")
         try:
             memory = Memory("the buffer", np.zeros(size, np.uint8), written=False, aligned=True)
         except MemoryError:

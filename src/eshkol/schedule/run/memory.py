@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ from eshkol.errors import AllocationFailed
 from eshkol.ops.row import Shape
 from eshkol.ops.structural import CONST
 from eshkol.runtime import front
+from eshkol.support import installed
 from eshkol.support.references import ALONE
 
 Array = npt.NDArray[Any]
@@ -31,15 +31,7 @@ KEPT_BYTES = 1 << 29  # at most, in all
 ALIGNMENT = 64
 
 
-def _installed() -> int:
-    """Bytes of memory that the machine has; any number where it does not say."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return sys.maxsize
-
-
-INSTALLED = _installed()
+INSTALLED = installed.memory()
 
 
 class _Keeper:
