@@ -6,8 +6,10 @@ Resizing works axis by axis: each new element is a few old ones with weights, bo
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from eshkol.ops.indexing import scatter_into, take
 from eshkol.ops.joining import unstack
 from eshkol.ops.movement import permute, reshape
 from eshkol.ops.pooling import Windows
-from eshkol.ops.reductions import narrow, sum_, wide, wide_array
+from eshkol.ops.reductions import narrow, wide, wide_array
 from eshkol.ops.row import Draw, HasAval, Shape, Value, composite, sample
 
 GROUP = "images"
@@ -140,9 +142,14 @@ def interpolate(
         if weights is None:
             found = take(found, x.literal(places[:, 0]), axis)
             continue
-        behind = (1,) * (x.ndim - axis - 1)
-        factors = found.literal(weights.astype(found.dtype.numpy).reshape(*weights.shape, *behind))
-        found = sum_(take(found, x.literal(places), axis) * factors, axis + 1)
+        shape = (-1, *(1,) * (x.ndim - axis - 1))
+        factors = weights.astype(found.dtype.numpy)
+        # The few elements that one is made of are taken each by itself: in a row of two, nothing is done side by side.
+        parts = [
+            take(found, x.literal(places[:, k]), axis) * found.literal(factors[:, k].reshape(shape))
+            for k in range(places.shape[1])
+        ]
+        found = reduce(operator.add, parts)
     return narrow(found, x.dtype) if _MODES[mode] else found
 
 

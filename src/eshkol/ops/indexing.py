@@ -298,7 +298,7 @@ def _scatter(a: Any, x: Any, indices: Any, updates: Any, ufunc: Any) -> Any:
 
 
 WIDE = 64  # elements of a row that are worth a lane of their own, if there are more
-LINE = 16  # elements of a row below which it is not split
+LINE = 32  # elements of a row below which it is not split: two lines of a cache, as processors fetch them
 
 
 def _stretches(before: int, row: int) -> int:
