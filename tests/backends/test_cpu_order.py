@@ -174,6 +174,21 @@ def test_places_of_extremes():
                 np.testing.assert_array_equal(node.numpy(), want, err_msg=f"{kind} {shape} {name}")
 
 
+def test_places_of_extremes_in_rows_of_any_length():
+    """With and without NaN anywhere: vectors, what is left of them, and where one glance ends."""
+    rng = np.random.default_rng(8)
+    for length in (1, 3, *rng.integers(4, 1200, 12).tolist(), 512, 513):
+        for kind in (np.float32, np.float64):
+            x = np.round(rng.standard_normal((6, length)) * 3).astype(kind)
+            x[2, rng.integers(length)] = np.nan
+            x[3, rng.integers(length)] = -np.inf
+            x[4, rng.integers(length)] = np.inf
+            x[5, [0, length - 1]] = np.nan
+            for name in ("argmax", "argmin"):
+                found = getattr(ek, name)(ek.tensor(x), 1).numpy()
+                np.testing.assert_array_equal(found, getattr(np, name)(x, 1), err_msg=f"{kind} {length} {name}")
+
+
 def planned(*results: ek.Tensor) -> list[Node]:
     """The nodes of the plan that gives these tensors."""
     nodes = [r._node for r in results]

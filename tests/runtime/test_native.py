@@ -68,6 +68,7 @@ CHOSEN = {
     "qr.h",
     "packed.h",
     "triangles.h",
+    "extremes.h",
 }
 
 

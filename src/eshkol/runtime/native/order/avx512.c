@@ -1,6 +1,6 @@
-/* Sorts for processors with AVX-512. */
+/* Sorts and extremes for processors with AVX-512. */
 #if defined(__x86_64__)
-#define ROWS eshkol_order_rows_avx512
+#define KIND(name) name##_avx512
 #define TARGET "avx512f"
 #define BYTES 64
 #include "kinds.h"

@@ -1,10 +1,10 @@
-/* rows.h for one kind of processor: ROWS is what it defines, TARGET what the processor has (as GCC and Clang name it),
+/* rows.h and extremes.h for one kind of processor: KIND(name) is what it calls its functions, TARGET what the processor has (as GCC and Clang name it),
    BYTES how many a vector has. Included once by each file that chooses these. */
 #include "order.h"
 
 #include <stdlib.h>
 #include <string.h>
-#if BYTES > 16
+#if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
@@ -104,6 +104,7 @@ typedef int64_t Wide __attribute__((vector_size(BYTES)));
 #define NARROW_RUN MOST_KEYS
 #define WIDE_RUN (WIDE_LANES == 2 ? 32 : WIDE_LANES == 4 ? 128 : MOST_KEYS)
 #include "rows.h"
+#include "extremes.h"
 
 #if defined(TARGET) && defined(__clang__)
 #pragma clang attribute pop

@@ -1,17 +1,22 @@
-/* See order.h. */
+/* The kind of processor, chosen when it runs. */
 #include "order.h"
+#include "search.h"
+
+#if defined(__x86_64__)
+#define CHOSEN_OF(name)                          \
+    (__builtin_cpu_supports("avx512f") ? name##_avx512 \
+     : __builtin_cpu_supports("avx2")  ? name##_avx2   \
+                                       : name##_plain)
+#else
+#define CHOSEN_OF(name) name##_plain
+#endif
 
 void eshkol_order_rows(void *order, int64_t begin, int64_t end)
 {
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) {
-        eshkol_order_rows_avx512(order, begin, end);
-        return;
-    }
-    if (__builtin_cpu_supports("avx2")) {
-        eshkol_order_rows_avx2(order, begin, end);
-        return;
-    }
-#endif
-    eshkol_order_rows_plain(order, begin, end);
+    CHOSEN_OF(eshkol_order_rows)(order, begin, end);
+}
+
+void eshkol_order_extreme(void *extreme, int64_t begin, int64_t end)
+{
+    CHOSEN_OF(eshkol_order_extreme)(extreme, begin, end);
 }

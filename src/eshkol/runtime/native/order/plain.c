@@ -1,4 +1,4 @@
-/* Sorts for any processor. */
-#define ROWS eshkol_order_rows_plain
+/* Sorts and extremes for any processor. */
+#define KIND(name) name##_plain
 #define BYTES 16
 #include "kinds.h"

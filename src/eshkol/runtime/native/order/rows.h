@@ -161,7 +161,7 @@ static Space space_for(EshkolOrder *order, Pieces pieces, size_t item)
     return (Space){first, first + items, (uint32_t *)(void *)(first + 2 * items), (Seen *)(void *)memory};
 }
 
-void ROWS(void *context, int64_t begin, int64_t end)
+void KIND(eshkol_order_rows)(void *context, int64_t begin, int64_t end)
 {
     EshkolOrder *order = context;
     const Pieces pieces = pieces_of(order, order->length);

@@ -43,4 +43,11 @@ typedef struct {
 /* The results of rows begin … end - 1. */
 void eshkol_order_extreme(void *extreme, int64_t begin, int64_t end);
 
+/* The same for one kind of processor; the first chooses. */
+void eshkol_order_extreme_plain(void *extreme, int64_t begin, int64_t end);
+#if defined(__x86_64__)
+void eshkol_order_extreme_avx2(void *extreme, int64_t begin, int64_t end);
+void eshkol_order_extreme_avx512(void *extreme, int64_t begin, int64_t end);
+#endif
+
 #endif
