@@ -153,6 +153,13 @@ def gradients(width: int, *, of_keys: bool, causal: bool, keys: int = 1000) -> a
     return attention_gradients.Gradients(Type.BF16, 1000, keys, width, (3,), *[rows] * 4, outs, 0.5, causal)
 
 
+def grouped(width: int, *, causal: bool) -> attention_gradients.Gradients:
+    """Two key heads, each of three query heads, of which the results are sums."""
+    own, shared = Rows("x", 0, width, (3000 * width, 1000 * width)), Rows("y", 0, width, (1000 * width, 0))
+    g = gradients(width, of_keys=True, causal=causal)
+    return replace(g, batch=(2, 3), q=own, ct=own, k=shared, v=shared, outs=(shared, shared), grouped=True)
+
+
 def assembled(text: str, folder) -> str:
     """What the assembler says about a kernel."""
     (folder / "kernel.ptx").write_text(text)
@@ -171,6 +178,10 @@ def test_the_assembler_takes_kernels(tmp_path):
     for width, of_keys in combined((64, 128), (False, True)):  # nearly all registers are taken
         g, tile = gradients(width, of_keys=of_keys, causal=True), tile_of(width, of_keys=of_keys, causal=True)
         texts.append(attention_gradients.gradients_kernel(g, tile, 1024, (88, 0), (96, 0)))
+        if of_keys:
+            texts.append(
+                attention_gradients.gradients_kernel(grouped(width, causal=True), tile, 1024, (88, 0), (96, 0))
+            )
     for text in texts:
         said = assembled(text, tmp_path)
         assert " 0 bytes spill stores" in said
@@ -253,6 +264,31 @@ def test_gradients_of_attention_take_the_sums_that_it_told(driver):
     done = [program for program in driver.programs.values() if program.digest in driver.at_once]
     assert sorted((str(p.instructions[0].op.name), driver.at_once[p.digest]) for p in done) == [
         ("BatchedAttention", 4), ("BatchedAttentionGradKeyValue", 6), ("BatchedAttentionGradQuery", 5),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("heads", "causal"), [((4, 2), True), ((6, 2), False), ((3, 1), True)])
+def test_heads_that_share_keys_are_read_where_they_lie(driver, heads, causal):
+    """Keys are not copied for each head, and their gradients are sums: of queries that lie beside each other too."""
+    rng = np.random.default_rng(11)
+    shapes = [(2, 24, heads[0], 16), *[(2, heads[1], 20, 16)] * 2, (2, heads[0], 24, 16)]
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+    def attend(q, k, v):
+        return ek.scaled_dot_product_attention(q.permute(0, 2, 1, 3), k, v, is_causal=causal)
+
+    def loss(q, k, v, ct):
+        return (attend(q, k, v) * ct).astype("float32").sum()
+
+    def trained(*given):
+        return attend(*given[:3]), *ek.grad(loss, argnums=(0, 1, 2))(*given)
+
+    there = ek.jit(trained)(*(ek.tensor(a, dtype="bfloat16", device="cuda") for a in arrays))
+    for one, other in zip(there, trained(*(ek.tensor(a) for a in arrays)), strict=True):
+        np.testing.assert_allclose(one.astype("float32").numpy(), other.numpy(), atol=0.03 * abs(other.numpy()).max())
+    done = [program for program in driver.programs.values() if program.digest in driver.at_once]
+    assert sorted(str(p.instructions[0].op.name) for p in done) == [
+        "BatchedAttention", "BatchedAttentionGradKeyValue", "BatchedAttentionGradQuery",
     ]  # fmt: skip
 
 
@@ -394,6 +430,8 @@ def test_gradients_have_what_their_tile_says(of_keys):
         found = [(m.axes[1].extent, m.box[1]) for m in attention_gradients.maps(g, tile)]
         assert found == [(own, tile.rows)] * 2 + [(others, tile.others)] * 2 + [(own, ROWS)] * len(g.outs)
         assert attention_gradients.blocks(g, tile) == 3 * -(-own // tile.rows)
+        if of_keys:
+            assert attention_gradients.blocks(grouped(width, causal=causal), tile) == 2 * -(-1000 // tile.rows)
     assert attention_gradients.tile_for(136, of_keys=of_keys, causal=False) is None
 
 

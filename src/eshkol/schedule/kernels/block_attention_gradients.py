@@ -43,10 +43,17 @@ def is_gradients(node: Node) -> bool:
 
 
 def has_gradients(a: AttentionGradients, dtype: dtypes.DType, target: MachineDescription) -> bool:
-    """Whether a machine has kernels for the gradients: as of attention, and no axis broadcasts."""
+    """Whether a machine has kernels for the gradients: as of attention, and no axis broadcasts.
+
+    Heads may share keys and values along the last axis where attention is done as a whole.
+    """
     seen = a.attention
-    alike = all(view.shape[:-2] == seen.batch for view in seen[:3]) and a.cotangent.shape == seen.shape
-    return alike and in_rows(a.cotangent) and attends(seen, dtype, target)
+    if a.cotangent.shape != seen.shape or not in_rows(a.cotangent) or not attends(seen, dtype, target):
+        return False
+    if seen.grouped and not is_whole_attention(seen, target, a.cotangent):
+        return False
+    shared = (*seen.batch[:-1], 1) if seen.grouped else seen.batch
+    return seen.q.shape[:-2] == seen.batch and all(view.shape[:-2] == shared for view in (seen.k, seen.v))
 
 
 def gradient_kernels(node: Node, target: MachineDescription) -> tuple[Kernel, ...]:

@@ -79,6 +79,7 @@ class HeadWriter(ABC):
         self.maps = [k.address(record - (count - number) * MAP_BYTES) for number in range(count)]
         self.blocks = widest // LINE_ELEMENTS  # of 64 elements of a row
         self.high = groups * ROWS
+        self.inside: list[str] = []  # places along axes of the batch that a block itself goes along
 
     @abstractmethod
     def copy(self) -> None:
@@ -139,7 +140,8 @@ class HeadWriter(ABC):
             rings.bring(self.k, self.k.add(into, block * high * LINE), tensor, at, barrier)
 
     def _at(self, x: Rows, across: int, down: str) -> list[str]:
-        batch = [place for place, step in zip(self.places, x.batch, strict=True) if step]
+        places = (*self.places, *self.inside)  # what has no place inside is the same there, or has no such axis
+        batch = [place for place, step in zip(places, x.batch, strict=False) if step]
         return [self.k.number(across), down, *batch[::-1]]
 
     # --- groups -----------------------------------------------------------------------------------------
