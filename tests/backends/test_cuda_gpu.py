@@ -82,7 +82,16 @@ def test_products_in_all_kinds_of_tiles(m, n, k, batch, turned):
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(
-    ("queries", "keys", "width"), [(64, 64, 64), (1000, 777, 128), (512, 512, 80), (4100, 4100, 128), (300, 300, 32)]
+    ("queries", "keys", "width"),
+    [
+        (64, 64, 64),
+        (1000, 777, 128),
+        (512, 512, 80),
+        (4100, 4100, 128),
+        (300, 300, 32),
+        (500, 300, 136),
+        (700, 700, 256),
+    ],
 )
 def test_attention_of_16_bit_floats(queries, keys, width, causal):
     q, k, v = (RNG.standard_normal((2, 2, n, width)).astype(np.float32) for n in (queries, keys, keys))

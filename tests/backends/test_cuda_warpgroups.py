@@ -233,14 +233,14 @@ def test_maps_are_made_again_only_for_other_addresses(driver):
     assert driver.calls.count(drivers.MAP) > before
 
 
-@pytest.mark.parametrize("causal", [False, True])
-def test_attention_is_one_launch_with_maps(driver, causal):
+@pytest.mark.parametrize(("width", "causal"), [(16, False), (16, True), (144, True)])
+def test_attention_is_one_launch_with_maps(driver, width, causal):
     rng = np.random.default_rng(5)
-    arrays = [rng.standard_normal((2, 2, 70, 16)).astype(np.float32) for _ in range(3)]
+    arrays = [rng.standard_normal((2, 2, 70, width)).astype(np.float32) for _ in range(3)]
     q, k, v = (ek.tensor(a, dtype="bfloat16", device="cuda") for a in arrays)
     rounded = [x.astype("float32").numpy() for x in (q, k, v)]
     found = ek.jit(lambda q, k, v: ek.scaled_dot_product_attention(q, k, v, is_causal=causal))(q, k, v)
-    scores = rounded[0] @ rounded[1].swapaxes(-1, -2) / 4
+    scores = rounded[0] @ rounded[1].swapaxes(-1, -2) / width**0.5
     if causal:
         scores = np.where(np.tri(70, dtype=bool), scores, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
@@ -391,7 +391,7 @@ def test_results_that_the_machine_cannot_copy_are_stored_by_threads():
 
 
 def test_attention_has_what_its_tile_says():
-    for width, queries, causal in combined((32, 64, 80, 128), (512, 8192), (False, True)):
+    for width, queries, causal in combined((32, 64, 80, 128, 136, 256), (512, 8192), (False, True)):
         tile = attention.tile_for(width, queries, causal=causal)
         assert tile is not None
         assert tile.memory <= tiling.MEMORY
@@ -399,10 +399,13 @@ def test_attention_has_what_its_tile_says():
         rows = Rows("x", 0, width, ())
         a = attention.Attention(Type.F16, queries, queries, width, (), rows, rows, rows, rows, 1.0, causal)
         text = attention.attention_kernel(a, tile, 1024, (88, 0))
-        assert f"m64n{tile.keys}k16" in text
-        assert f"m64n{tile.widest}k16" in text
-        assert ("selp.f32" in text) == causal  # scores are masked
-    assert attention.tile_for(136, 512, causal=False) is None
+        # Twice queries by keys, where zeros beyond a head are not multiplied, and twice powers by values.
+        counts = [(tile.keys, 2 * -(-width // 16)), (tile.widest, 2 * (tile.keys // 16))]
+        for columns in {columns for columns, _ in counts}:
+            wanted = sum(count for n, count in counts if n == columns)
+            assert text.count(f"m64n{columns}k16") == wanted
+        assert ("selp.f32" in text) == (causal or queries % tile.keys != 0)  # scores are masked
+    assert attention.tile_for(264, 512, causal=False) is None
 
 
 def tile_of(width: int, *, of_keys: bool, causal: bool) -> attention_gradients.Tile:

@@ -24,7 +24,7 @@ from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.schedule.kernels.array_products import is_whole_attention, whole_gradient_kernels
 from eshkol.schedule.kernels.attention import ATTENTION_GRADIENTS, AttentionGradients
-from eshkol.schedule.kernels.block_attention import AttentionWriter, Span, attends, attention_tile, in_rows
+from eshkol.schedule.kernels.block_attention import AttentionWriter, Span, attends, attention_tile, in_rows, in_tiles
 from eshkol.schedule.kernels.block_factors import at_most
 from eshkol.schedule.kernels.code import Virtual
 from eshkol.schedule.kernels.fragment_tiles import Four, RowTile, constant, of, zeros
@@ -49,6 +49,8 @@ def has_gradients(a: AttentionGradients, dtype: dtypes.DType, target: MachineDes
     """
     seen = a.attention
     if a.cotangent.shape != seen.shape or not in_rows(a.cotangent) or not attends(seen, dtype, target):
+        return False
+    if not in_tiles(seen.q.shape[-1], target):
         return False
     if seen.grouped and not is_whole_attention(seen, target, a.cotangent):
         return False

@@ -140,7 +140,7 @@ class _Writer(HeadWriter):
     fillers: int  # of a stage
 
     def __init__(self, g: Gradients, tile: Tile, record: int, numbers: Sequence[Address]) -> None:
-        super().__init__(g.ty, g.apart, tile.widest, tile.groups, record, 4 + len(g.outs))
+        super().__init__(g.ty, g.apart, g.width, tile, record, 4 + len(g.outs))
         self.g, self.tile, self.numbers_at = g, tile, numbers
         k = self.k
         self.own, self.size = (lines * tile.widest * 2 for lines in (tile.rows, tile.others))
