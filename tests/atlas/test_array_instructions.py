@@ -652,6 +652,29 @@ def test_batched_attention_gradients(ty: Type, causal: bool, queries: int, keys:
         check(make(ROWS[name], ty, **operands), output, functools.partial(loops, which=which), 12)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_heads_that_share_keys_have_their_gradients_in_common(causal: bool) -> None:
+    """Sums of what the heads would have by themselves."""
+    strides = {"query_strides": (12, 6, 2), "key_strides": (8, 0, 2), "value_strides": (8, 0, 2),
+               "cotangent_strides": (12, 6, 2)}  # fmt: skip
+    given = {"batch": 6, "batches": (2, 3), "queries": 2, "keys": 4, "head_dim": 2, "scale": 0.5, "causal": causal,
+             **strides}  # fmt: skip
+    row = ROWS["BatchedAttentionGradKeyValue"]
+    for output in ("key_output", "value_output"):
+
+        def summed(i: Instruction, x: dict[str, np.ndarray], output: str = output) -> np.ndarray:
+            alone = run(make(row, Type.F32, **given), x, expanded=False)[output]
+            return alone.reshape(2, 3, 4, 2).astype(np.float64).sum(1)
+
+        check(make(row, Type.F32, **given, grouped=True), output, summed, 12)
+    i, b = make(row, Type.F32, **{**given, "key_strides": (8, 2, 2)}, grouped=True), ProgramBuilder()
+    for f in i.op.memory:
+        b.buffer(f.name, element_type(i, f))
+    b.emit(i)
+    with pytest.raises(IsaError, match="share keys and values"):
+        validate(b.build())
+
+
 def test_strides_of_batched_attention_are_one_for_each_axis() -> None:
     for name in ("BatchedAttention", "BatchedAttentionGradQuery", "BatchedAttentionGradKeyValue"):
         for what, wrong in (("key_strides", {"key_strides": (2,)}), ("batches", {"batch": 3})):

@@ -82,7 +82,16 @@ def test_products_in_all_kinds_of_tiles(m, n, k, batch, turned):
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(
-    ("queries", "keys", "width"), [(64, 64, 64), (1000, 777, 128), (512, 512, 80), (4100, 4100, 128), (300, 300, 32)]
+    ("queries", "keys", "width"),
+    [
+        (64, 64, 64),
+        (1000, 777, 128),
+        (512, 512, 80),
+        (4100, 4100, 128),
+        (300, 300, 32),
+        (500, 300, 136),
+        (700, 700, 256),
+    ],
 )
 def test_attention_of_16_bit_floats(queries, keys, width, causal):
     q, k, v = (RNG.standard_normal((2, 2, n, width)).astype(np.float32) for n in (queries, keys, keys))
@@ -127,6 +136,31 @@ def test_gradients_of_attention_of_16_bit_floats(queries, keys, width, causal):
     turned, of_v = slopes.swapaxes(-1, -2), weights.swapaxes(-1, -2) @ ct
     for got, wanted in zip(found, (slopes @ k, turned @ q, of_v), strict=True):
         np.testing.assert_allclose(got, wanted, atol=0.02 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("heads", "shared", "queries", "keys", "width"), [
+    (4, 2, 300, 300, 64), (8, 1, 520, 700, 128), (6, 3, 700, 200, 80),
+])  # fmt: skip
+def test_heads_that_share_keys(heads, shared, queries, keys, width, causal):
+    """As if keys and values were repeated, with gradients that are sums."""
+    shapes = [(2, heads, queries, width), *[(2, shared, keys, width)] * 2, (2, heads, queries, width)]
+    with ek.device("cuda"):
+        given = [ek.tensor(RNG.standard_normal(shape), dtype="bfloat16") for shape in shapes]
+
+        def loss(q, k, v, ct):
+            return (ek.scaled_dot_product_attention(q, k, v, is_causal=causal) * ct).astype("float32").sum()
+
+        gradients = ek.grad(loss, argnums=(0, 1, 2))
+        attend = ek.jit(lambda q, k, v: ek.scaled_dot_product_attention(q, k, v, is_causal=causal))
+        found = [attend(*given[:3]), *ek.jit(gradients)(*given)]
+        found = [x.astype("float32").numpy() for x in found]
+        wide = [x.astype("float32").numpy() for x in given]
+    with ek.device("cpu"):
+        q, k, v, ct = map(ek.tensor, wide)
+        wanted = [ek.scaled_dot_product_attention(q, k, v, is_causal=causal), *gradients(q, k, v, ct)]
+    for got, one in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(got, one.numpy(), atol=0.02 * np.abs(one.numpy()).max())
 
 
 def test_gradients_of_products_of_16_bit_floats():

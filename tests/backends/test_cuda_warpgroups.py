@@ -153,6 +153,13 @@ def gradients(width: int, *, of_keys: bool, causal: bool, keys: int = 1000) -> a
     return attention_gradients.Gradients(Type.BF16, 1000, keys, width, (3,), *[rows] * 4, outs, 0.5, causal)
 
 
+def grouped(width: int, *, causal: bool) -> attention_gradients.Gradients:
+    """Two key heads, each of three query heads, of which the results are sums."""
+    own, shared = Rows("x", 0, width, (3000 * width, 1000 * width)), Rows("y", 0, width, (1000 * width, 0))
+    g = gradients(width, of_keys=True, causal=causal)
+    return replace(g, batch=(2, 3), q=own, ct=own, k=shared, v=shared, outs=(shared, shared), grouped=True)
+
+
 def assembled(text: str, folder) -> str:
     """What the assembler says about a kernel."""
     (folder / "kernel.ptx").write_text(text)
@@ -171,6 +178,10 @@ def test_the_assembler_takes_kernels(tmp_path):
     for width, of_keys in combined((64, 128), (False, True)):  # nearly all registers are taken
         g, tile = gradients(width, of_keys=of_keys, causal=True), tile_of(width, of_keys=of_keys, causal=True)
         texts.append(attention_gradients.gradients_kernel(g, tile, 1024, (88, 0), (96, 0)))
+        if of_keys:
+            texts.append(
+                attention_gradients.gradients_kernel(grouped(width, causal=True), tile, 1024, (88, 0), (96, 0))
+            )
     for text in texts:
         said = assembled(text, tmp_path)
         assert " 0 bytes spill stores" in said
@@ -222,14 +233,14 @@ def test_maps_are_made_again_only_for_other_addresses(driver):
     assert driver.calls.count(drivers.MAP) > before
 
 
-@pytest.mark.parametrize("causal", [False, True])
-def test_attention_is_one_launch_with_maps(driver, causal):
+@pytest.mark.parametrize(("width", "causal"), [(16, False), (16, True), (144, True)])
+def test_attention_is_one_launch_with_maps(driver, width, causal):
     rng = np.random.default_rng(5)
-    arrays = [rng.standard_normal((2, 2, 70, 16)).astype(np.float32) for _ in range(3)]
+    arrays = [rng.standard_normal((2, 2, 70, width)).astype(np.float32) for _ in range(3)]
     q, k, v = (ek.tensor(a, dtype="bfloat16", device="cuda") for a in arrays)
     rounded = [x.astype("float32").numpy() for x in (q, k, v)]
     found = ek.jit(lambda q, k, v: ek.scaled_dot_product_attention(q, k, v, is_causal=causal))(q, k, v)
-    scores = rounded[0] @ rounded[1].swapaxes(-1, -2) / 4
+    scores = rounded[0] @ rounded[1].swapaxes(-1, -2) / width**0.5
     if causal:
         scores = np.where(np.tri(70, dtype=bool), scores, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
@@ -253,6 +264,31 @@ def test_gradients_of_attention_take_the_sums_that_it_told(driver):
     done = [program for program in driver.programs.values() if program.digest in driver.at_once]
     assert sorted((str(p.instructions[0].op.name), driver.at_once[p.digest]) for p in done) == [
         ("BatchedAttention", 4), ("BatchedAttentionGradKeyValue", 6), ("BatchedAttentionGradQuery", 5),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("heads", "causal"), [((4, 2), True), ((6, 2), False), ((3, 1), True)])
+def test_heads_that_share_keys_are_read_where_they_lie(driver, heads, causal):
+    """Keys are not copied for each head, and their gradients are sums: of queries that lie beside each other too."""
+    rng = np.random.default_rng(11)
+    shapes = [(2, 24, heads[0], 16), *[(2, heads[1], 20, 16)] * 2, (2, heads[0], 24, 16)]
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+    def attend(q, k, v):
+        return ek.scaled_dot_product_attention(q.permute(0, 2, 1, 3), k, v, is_causal=causal)
+
+    def loss(q, k, v, ct):
+        return (attend(q, k, v) * ct).astype("float32").sum()
+
+    def trained(*given):
+        return attend(*given[:3]), *ek.grad(loss, argnums=(0, 1, 2))(*given)
+
+    there = ek.jit(trained)(*(ek.tensor(a, dtype="bfloat16", device="cuda") for a in arrays))
+    for one, other in zip(there, trained(*(ek.tensor(a) for a in arrays)), strict=True):
+        np.testing.assert_allclose(one.astype("float32").numpy(), other.numpy(), atol=0.03 * abs(other.numpy()).max())
+    done = [program for program in driver.programs.values() if program.digest in driver.at_once]
+    assert sorted(str(p.instructions[0].op.name) for p in done) == [
+        "BatchedAttention", "BatchedAttentionGradKeyValue", "BatchedAttentionGradQuery",
     ]  # fmt: skip
 
 
@@ -355,7 +391,7 @@ def test_results_that_the_machine_cannot_copy_are_stored_by_threads():
 
 
 def test_attention_has_what_its_tile_says():
-    for width, queries, causal in combined((32, 64, 80, 128), (512, 8192), (False, True)):
+    for width, queries, causal in combined((32, 64, 80, 128, 136, 256), (512, 8192), (False, True)):
         tile = attention.tile_for(width, queries, causal=causal)
         assert tile is not None
         assert tile.memory <= tiling.MEMORY
@@ -363,10 +399,13 @@ def test_attention_has_what_its_tile_says():
         rows = Rows("x", 0, width, ())
         a = attention.Attention(Type.F16, queries, queries, width, (), rows, rows, rows, rows, 1.0, causal)
         text = attention.attention_kernel(a, tile, 1024, (88, 0))
-        assert f"m64n{tile.keys}k16" in text
-        assert f"m64n{tile.widest}k16" in text
-        assert ("selp.f32" in text) == causal  # scores are masked
-    assert attention.tile_for(136, 512, causal=False) is None
+        # Twice queries by keys, where zeros beyond a head are not multiplied, and twice powers by values.
+        counts = [(tile.keys, 2 * -(-width // 16)), (tile.widest, 2 * (tile.keys // 16))]
+        for columns in {columns for columns, _ in counts}:
+            wanted = sum(count for n, count in counts if n == columns)
+            assert text.count(f"m64n{columns}k16") == wanted
+        assert ("selp.f32" in text) == (causal or queries % tile.keys != 0)  # scores are masked
+    assert attention.tile_for(264, 512, causal=False) is None
 
 
 def tile_of(width: int, *, of_keys: bool, causal: bool) -> attention_gradients.Tile:
@@ -394,6 +433,8 @@ def test_gradients_have_what_their_tile_says(of_keys):
         found = [(m.axes[1].extent, m.box[1]) for m in attention_gradients.maps(g, tile)]
         assert found == [(own, tile.rows)] * 2 + [(others, tile.others)] * 2 + [(own, ROWS)] * len(g.outs)
         assert attention_gradients.blocks(g, tile) == 3 * -(-own // tile.rows)
+        if of_keys:
+            assert attention_gradients.blocks(grouped(width, causal=causal), tile) == 2 * -(-1000 // tile.rows)
     assert attention_gradients.tile_for(136, of_keys=of_keys, causal=False) is None
 
 

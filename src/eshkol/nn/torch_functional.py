@@ -58,9 +58,12 @@ def pad(x: Any, pad: Sequence[int], mode: str = "constant", value: float | None 
 
 def scaled_dot_product_attention(
     query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
-    scale: float | None = None, **grouped: Any,
+    scale: float | None = None, enable_gqa: bool = False,
 ) -> Any:  # fmt: skip
-    """softmax(query · keyᵀ · scale) · value; a mask of bools says where to attend, one of floats is added."""
+    """softmax(query · keyᵀ · scale) · value; a mask of bools says where to attend, one of floats is added.
+
+    A multiple of query heads shares each key and value head, with `enable_gqa` and without.
+    """
     if not dropout_p:
         return ek.scaled_dot_product_attention(query, key, value, attn_mask, is_causal, scale)
     weights = ek.attention_weights(query, key, attn_mask, is_causal, scale)

@@ -42,6 +42,9 @@ def _fitting(query: Any, key: Any, value: Any) -> None:
 def _sharing(query: Any, key: Any, value: Any) -> int:
     """How many query heads share each key and value head, beyond what broadcasting says."""
     heads = [x.shape[-3] if x.ndim > 2 else 1 for x in (query, key, value)]
+    alone = heads[1:] == [1, 1] and min(key.ndim, value.ndim) > 2 and heads[0] > 0
+    if alone:
+        return heads[0]
     if heads[0] == heads[1] or 1 in heads[:2]:
         return 1
     if heads[1] != heads[2] or 0 in heads or heads[0] % heads[1]:

@@ -1,10 +1,14 @@
 """The gradients of attention of many heads: one instruction for that of queries, one for those of keys and values.
 
 Operands lie as those of `BatchedAttention` do (`attentions.py`), and a cotangent of its result likewise. Weights are
-made again from the sums that it told; `inner` has cotangent · result for each query. Gradients are dense.
+made again from the sums that it told; `inner` has cotangent · result for each query. Gradients are dense. Where heads
+along the last axis of the batch share keys and values (`grouped`), so do they the gradients of these, which are sums.
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,6 +18,7 @@ from eshkol.atlas.table import emit
 from eshkol.atlas.table.attentions import LOG2_E, check, each_head, later, matrices, place, reach, seen
 from eshkol.atlas.table.rows import TY, count, read, real, row, write
 from eshkol.atlas.types import FLOATS, Array, Type
+from eshkol.errors import IsaError
 
 OPERANDS = ("query", "key", "value", "cotangent")
 NUMBERS = ("sums", "inner")  # one for each query
@@ -43,6 +48,8 @@ def _of_key_value(i: Instruction, *given: Array) -> tuple[Array, Array]:
         return np.empty(_keys(i)), np.empty(_keys(i))
     weights, slopes, (q, _, _, ct) = _weights(i, given)
     of_key, of_value = (np.matmul(x.swapaxes(-1, -2), y) for x, y in ((slopes, q), (weights, ct)))
+    if i.grouped:
+        of_key, of_value = of_key.sum(-3), of_value.sum(-3)
     return of_key.reshape(_keys(i)), of_value.reshape(_keys(i))
 
 
@@ -51,7 +58,12 @@ def _queries(i: Instruction) -> tuple[int, ...]:
 
 
 def _keys(i: Instruction) -> tuple[int, ...]:
-    return (i.batch, i.keys, i.head_dim)
+    return (math.prod(_apart(i)), i.keys, i.head_dim)
+
+
+def _apart(i: Instruction) -> tuple[int, ...]:
+    """Axes of the batch along which heads have keys and values of their own."""
+    return tuple(i.batches[:-1] if i.grouped else i.batches)
 
 
 class _Head:
@@ -90,9 +102,11 @@ class _Head:
         b.mul(found, found, b.constant(self.compute, self.i.scale))
         return found
 
-    def put(self, name: str, lines: int, line: Register, d: Register, value: Register) -> None:
-        here = emit.flat(self.b, (*self.i.batches, lines, self.i.head_dim), (*self.at, line, d))
-        emit.put(self.b, getattr(self.i, name), here, self.i.ty, value)
+
+def _put(
+    b: CodeBuilder, i: Instruction, name: str, extents: Sequence[int], at: Sequence[emit.Index], value: Register
+) -> None:
+    emit.put(b, getattr(i, name), emit.flat(b, (*extents, i.head_dim), at), i.ty, value)
 
 
 def _expand_query(b: CodeBuilder, i: Instruction) -> None:
@@ -102,30 +116,49 @@ def _expand_query(b: CodeBuilder, i: Instruction) -> None:
             total = b.constant(h.compute, 0)
             with b.loop(seen(b, i, t)) as u:
                 b.fma(total, h.slope(t, u), h.element("key", u, d), total)
-            h.put("output", i.queries, t, d, total)
+            _put(b, i, "output", (*i.batches, i.queries), (*at, t, d), total)
 
-    each_head(b, i, head)
+    each_head(b, i.batches, head)
     emit.touch_ends(b, i)
 
 
 def _expand_key_value(b: CodeBuilder, i: Instruction) -> None:
-    def head(at: list[emit.Index]) -> None:
-        h = _Head(b, i, at)
-        with b.loop(i.keys) as u, b.loop(i.head_dim) as d:
-            first, rounds = b.constant(Type.U32, 0), b.constant(Type.U32, i.queries)
-            if i.causal:
-                b.min(first, u, rounds)
-                b.sub(rounds, rounds, first)
-            of_key, of_value = b.constant(h.compute, 0), b.constant(h.compute, 0)
-            with b.loop(rounds) as t:
-                b.add(t, t, first)
-                b.fma(of_key, h.slope(t, u), h.element("query", t, d), of_key)
-                b.fma(of_value, h.weight(t, u), h.element("cotangent", t, d), of_value)
-            h.put("key_output", i.keys, u, d, of_key)
-            h.put("value_output", i.keys, u, d, of_value)
+    compute = emit.compute_type(i.ty)
 
-    each_head(b, i, head)
+    def add(at: list[emit.Index], u: Register, d: Register, of_key: Register, of_value: Register) -> None:
+        h = _Head(b, i, at)
+        first, rounds = b.constant(Type.U32, 0), b.constant(Type.U32, i.queries)
+        if i.causal:
+            b.min(first, u, rounds)
+            b.sub(rounds, rounds, first)
+        with b.loop(rounds) as t:
+            b.add(t, t, first)
+            b.fma(of_key, h.slope(t, u), h.element("query", t, d), of_key)
+            b.fma(of_value, h.weight(t, u), h.element("cotangent", t, d), of_value)
+
+    def head(at: list[emit.Index]) -> None:
+        with b.loop(i.keys) as u, b.loop(i.head_dim) as d:
+            of_key, of_value = b.constant(compute, 0), b.constant(compute, 0)
+            if i.grouped:
+                with b.loop(i.batches[-1]) as member:
+                    add([*at, member], u, d, of_key, of_value)
+            else:
+                add(at, u, d, of_key, of_value)
+            for name, total in (("key_output", of_key), ("value_output", of_value)):
+                _put(b, i, name, (*_apart(i), i.keys), (*at, u, d), total)
+
+    each_head(b, _apart(i), head)
     emit.touch_ends(b, i)
+
+
+def _check_groups(i: Instruction) -> None:
+    check(i, OPERANDS)
+    if i.grouped and (not i.batches or i.key_strides[-2] or i.value_strides[-2]):
+        raise IsaError(
+            f"{i.op.name}: heads that are grouped share keys and values along the last axis of the batch, of strides "
+            f"0, not of {i.key_strides} and {i.value_strides}",
+            span=i.span,
+        )
 
 
 _SAME = (
@@ -143,7 +176,7 @@ row("BatchedAttentionGradQuery", Group.ADVANCED,
     Arrays(_of_query), FLOATS, expand=_expand_query, check=lambda i: check(i, OPERANDS), traps=True)  # fmt: skip
 row("BatchedAttentionGradKeyValue", Group.ADVANCED,
     "The gradients of K and V for a cotangent of what BatchedAttention gives, from the sums that it told and "
-    "inner = cotangent·result for each query",
-    (TY, write("key_output", _keys), write("value_output", _keys), *_SAME),
-    Arrays(_of_key_value), FLOATS, expand=_expand_key_value, check=lambda i: check(i, OPERANDS),
-    traps=True)  # fmt: skip
+    "inner = cotangent·result for each query; grouped: heads along the last axis of the batch share keys and values, "
+    "and the gradients are sums over it",
+    (TY, write("key_output", _keys), write("value_output", _keys), *_SAME, Field("grouped", Kind.FLAG, default=False)),
+    Arrays(_of_key_value), FLOATS, expand=_expand_key_value, check=_check_groups, traps=True)  # fmt: skip

@@ -75,8 +75,8 @@ def _attend(i: Instruction, q: Array, k: Array, v: Array) -> tuple[Array, Array]
 # --- code of lanes ------------------------------------------------------------------------------------
 
 
-def each_head(b: CodeBuilder, i: Instruction, do: Callable[[list[emit.Index]], None]) -> None:
-    """Loops over the axes of the batch around what is done for a head."""
+def each_head(b: CodeBuilder, batches: Sequence[int], do: Callable[[list[emit.Index]], None]) -> None:
+    """Loops over the axes of a batch around what is done for a head."""
     at = list[emit.Index]()
 
     def over(axes: Sequence[int]) -> None:
@@ -88,7 +88,7 @@ def each_head(b: CodeBuilder, i: Instruction, do: Callable[[list[emit.Index]], N
             over(axes[1:])
             at.pop()
 
-    over(tuple(i.batches))
+    over(tuple(batches))
 
 
 def place(b: CodeBuilder, i: Instruction, name: str, indices: Sequence[emit.Index]) -> Register:
@@ -113,7 +113,7 @@ def _expand(b: CodeBuilder, i: Instruction) -> None:
         with b.loop(i.queries) as t:
             _attend_one(b, i, at, t)
 
-    each_head(b, i, head)
+    each_head(b, i.batches, head)
 
 
 def _attend_one(b: CodeBuilder, i: Instruction, at: list[emit.Index], t: Register) -> None:

@@ -118,9 +118,11 @@ def whole_gradient_kernels(node: Node, outs: Sequence[str]) -> tuple[Kernel, ...
             b.buffer(name, ty)
         for name in names[len(views) :]:
             b.buffer(name, Type.F32)
+        more = {"grouped": True} if a.grouped and len(written) > 1 else {}
         getattr(b, method)(
             ty, *map(BufferOffset, written), *places, batch=count(a.batch), queries=a.q.shape[-2],
             keys=a.k.shape[-2], head_dim=a.q.shape[-1], scale=a.scale, causal=a.causal, batches=a.batch, **how,
+            **more,
         )  # fmt: skip
         buffers = tuple((name, k) for k, name in enumerate(names))
         found.append(Kernel(shown(b.build()), ONE_LANE, None, tuple(outs), buffers, ()))

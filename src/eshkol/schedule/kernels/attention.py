@@ -35,6 +35,12 @@ class SeenAttention(NamedTuple):
         return shapes.broadcast(self.q.shape[:-2], self.k.shape[:-2], self.v.shape[:-2])
 
     @property
+    def grouped(self) -> bool:
+        """Whether heads along the last axis of the batch share keys and values."""
+        shared = all(len(view.shape) > 2 and view.shape[-3] == 1 for view in (self.k, self.v))
+        return shared and self.batch[-1] > 1
+
+    @property
     def shape(self) -> Shape:
         """Of the result."""
         return (*self.batch, self.q.shape[-2], self.v.shape[-1])
@@ -99,7 +105,10 @@ def _gradients(a: AttentionGradients, q: Any, k: Any, v: Any, ct: Any, sums: Any
     ct = wide(ct)
     of_scores = weights * (np.matmul(ct, np.swapaxes(v, -1, -2)) - inner[..., None]) * np.float32(seen.scale)
     turned = np.swapaxes(of_scores, -1, -2)
-    return np.matmul(of_scores, k), np.matmul(turned, q), np.matmul(np.swapaxes(weights, -1, -2), ct)
+    found = np.matmul(of_scores, k), np.matmul(turned, q), np.matmul(np.swapaxes(weights, -1, -2), ct)
+    if not seen.grouped:
+        return found
+    return found[0], *(x.sum(-3, keepdims=True) for x in found[1:])
 
 
 ATTENTION_GRADIENTS: Op = row(Op(

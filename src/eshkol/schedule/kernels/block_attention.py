@@ -52,16 +52,25 @@ def is_attention(node: Node) -> bool:
 
 
 def attends(a: SeenAttention, dtype: dtypes.DType, target: MachineDescription) -> bool:
-    """Whether a machine has a kernel for such attention: rows of whole chunks, of one width, in fragments."""
+    """Whether a machine has a kernel for such attention: rows of whole chunks, of one width, in fragments.
+
+    Heads may be wider than those of its tiles where attention is done as a whole.
+    """
     if target.matrices is None or TYPES.get(dtype) not in target.matrices.types:
         return False
     width = a.q.shape[-1]
-    if not any(width <= tile.widest for tile in target.matrices.attention):
+    if not in_tiles(width, target) and (width > target.widest_head or not is_whole_attention(a, target)):
         return False
     views = (a.q, a.k, a.v)
     whole = all(in_rows(view) and view.shape[-1] == width for view in views)
     sizes = [count(view.shape) for view in views] + [count(a.shape)]
     return whole and all(0 < size < LARGEST for size in sizes)
+
+
+def in_tiles(width: int, target: MachineDescription) -> bool:
+    """Whether a machine has a tile for heads of so many elements."""
+    assert target.matrices is not None
+    return any(width <= tile.widest for tile in target.matrices.attention)
 
 
 def in_rows(view: View) -> bool:

@@ -13,12 +13,15 @@ are found from the softmax on:
     of q = of scores · k · scale            of k = of scoresᵀ · q · scale             of v = pᵀ · c
 
 Whichever of the three is there is replaced. What else needs a node in between still gets it, computed as before.
+
+Where query heads share keys, `ops/attention.py` multiplies the queries of a group as those of one head: between a
+product and the softmax there is a reshape. Here they are heads again, along one more axis of the batch.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -42,6 +45,7 @@ from eshkol.schedule.kernels.attention import (
 )
 from eshkol.schedule.kernels.block_attention import attends, in_rows
 from eshkol.schedule.kernels.block_attention_gradients import has_gradients
+from eshkol.schedule.kernels.products import View
 from eshkol.schedule.rewrite.patterns import Operand, is_causal, is_half, is_number, number_of, operand, widens
 
 _MUL, _ADD, _NEG, _SUM = (TABLE[name] for name in ("mul", "add", "neg", "sum"))
@@ -49,8 +53,75 @@ _WHERE, _SOFTMAX = TABLE["where"], TABLE["softmax"]
 Users = dict[Node, list[Node]]
 
 
+class _Heads(NamedTuple):
+    """So many heads share keys; the shape of scores as they are multiplied, and for each head by itself."""
+
+    shared: int
+    merged: Shape
+    apart: Shape
+
+    @staticmethod
+    def of(scores: Node) -> tuple[_Heads, Node] | None:
+        """How heads share keys, and the product that their scores are."""
+        product, shared = scores, 1
+        if _is(scores, reshape):
+            product = scores.inputs[0]
+            if product.ndim < 3 or scores.ndim != product.ndim or 0 in scores.shape:
+                return None
+            *lead, heads, rows, columns = product.shape
+            shared = rows // scores.shape[-2]
+            if shared < 2 or scores.shape != (*lead, heads * shared, rows // shared, columns):
+                return None
+        return (_Heads(shared, product.shape, scores.shape), product) if _is(product, matrix_product) else None
+
+    def together(self, node: Node, users: Users) -> Iterator[Node]:
+        """A node of all heads, as it is multiplied."""
+        if self.shared == 1:
+            yield node
+            return
+        wanted = (*self.merged[:-1], node.shape[-1])
+        yield from (x for x in _of(reshape, users.get(node, [])) if x.shape == wanted)
+
+    def each(self, product: Node, users: Users) -> Iterator[Node]:
+        """What a product is, for each head."""
+        if self.shared == 1:
+            yield product
+            return
+        wanted = (*self.apart[:-1], product.shape[-1])
+        yield from (x for x in _of(reshape, users.get(product, [])) if x.shape == wanted)
+
+    def product(self, node: Node | None) -> Node | None:
+        """The product that a node is of all heads."""
+        if node is not None and self.shared > 1:
+            node = node.inputs[0] if _is(node, reshape) and node.inputs[0].shape == self.merged else None
+        return node if node is not None and _is(node, matrix_product) else None
+
+    def lines(self, node: Node, seen: Callable[[Node], Operand]) -> Operand:
+        """What rows of all heads are read from, as they are multiplied: with an axis for heads that share keys."""
+        if self.shared == 1:
+            return seen(node)
+        wanted, axis = (*self.apart[:-1], node.shape[-1]), -3
+        if _is(node, reshape) and node.inputs[0].shape == wanted:
+            found = seen(node.inputs[0])
+        else:
+            found, axis = seen(node), -2
+        offset, shape, strides = found.view
+        inner = self.apart[-2] if axis == -2 else self.shared
+        extents, steps = (shape[axis] // inner, inner), (strides[axis] * inner, strides[axis])
+        shape, strides = ((*x[:axis], *two, *x[axis + 1 :]) for x, two in ((shape, extents), (strides, steps)))
+        return found._replace(view=View(offset, shape, strides))
+
+    def others(self, found: Operand) -> Operand:
+        """Keys or values, of one head for all that share it."""
+        if self.shared == 1:
+            return found
+        offset, shape, strides = found.view
+        return found._replace(view=View(offset, (*shape[:-2], 1, *shape[-2:]), (*strides[:-2], 0, *strides[-2:])))
+
+
 class _Attention(NamedTuple):
-    """Attention that was found: the softmax, the mask and the weights made of it, what is read, and the result.
+    """Attention that was found: the softmax, the mask and the weights made of it, the product that its
+    scores are, what is read, and the result.
 
     There is no result where only the gradients are asked for.
     """
@@ -58,6 +129,8 @@ class _Attention(NamedTuple):
     softmax: Node
     mask: Node | None
     weights: Node
+    product: Node
+    heads: _Heads
     operands: tuple[Operand, Operand, Operand]
     attrs: SeenAttention
     result: Node | None
@@ -66,11 +139,13 @@ class _Attention(NamedTuple):
     def dtype(self) -> dtypes.DType:
         return self.operands[0].base.dtype
 
-    def inner(self) -> list[Node]:
-        """What lies between q, k, v and the result."""
+    def inner(self) -> Iterator[Node]:
+        """What lies between q, k, v and the result: from there back to the scores."""
         assert self.result is not None
-        found = {self.result.inputs[0], self.weights, self.softmax, self.softmax.inputs[0]}
-        return [*found] if self.mask is None else [*found, self.softmax.inputs[0].inputs[1]]
+        at = self.result
+        while at is not self.product:
+            at = at.inputs[1 if at.op is _WHERE else 0]
+            yield at
 
 
 @dataclass
@@ -131,37 +206,51 @@ def _attention(softmax: Node, users: Users, target: MachineDescription) -> Itera
         if masked is None:
             return
         weights = masked
-    if not _is(scores, matrix_product):
+    seen = _Heads.of(scores)
+    if seen is None:
         return
-    q, k = (operand(x, widened=True) for x in scores.inputs)
-    k = k._replace(view=k.view.turned())
-    for values, result in _values(softmax, mask, weights, users):
-        v = operand(values, widened=True)
-        v = v if result is not None else v._replace(view=v.view.turned())
+    heads, product = seen
+    q = heads.lines(product.inputs[0], _widened)
+    k = _widened(product.inputs[1])
+    k = heads.others(k._replace(view=k.view.turned()))
+    for values, result in _values(softmax, mask, weights, heads, users):
+        v = _widened(values)
+        v = heads.others(v if result is not None else v._replace(view=v.view.turned()))
         attrs = SeenAttention(q.view, k.view, v.view, q.scale * k.scale, mask is not None)
         alike = is_half(q.base) and q.base.dtype is k.base.dtype is v.base.dtype and v.scale == 1.0
         if not alike or not attends(attrs, q.base.dtype, target):
             continue
-        if result is None or (result.dtype is q.base.dtype and result.shape == attrs.shape):
-            yield _Attention(softmax, mask, weights, (q, k, v), attrs, result)
+        shape = (*heads.apart[:-1], attrs.shape[-1])
+        if result is None or (
+            result.dtype is q.base.dtype and result.shape == shape and result.size == count(attrs.shape)
+        ):
+            yield _Attention(softmax, mask, weights, product, heads, (q, k, v), attrs, result)
 
 
-def _values(softmax: Node, mask: Node | None, weights: Node, users: Users) -> Iterator[tuple[Node, Node | None]]:
+def _widened(x: Node) -> Operand:
+    return operand(x, widened=True)
+
+
+def _values(
+    softmax: Node, mask: Node | None, weights: Node, heads: _Heads, users: Users
+) -> Iterator[tuple[Node, Node | None]]:
     """What the weights are multiplied by, with the result; then what a cotangent is, transposed."""
-    for product in _of(matrix_product, users.get(weights, [])):
-        if product.inputs[0] is weights:
-            for result in _of(cast, users.get(product, [])):
-                yield product.inputs[1], result
-    for _, product in _of_weights(softmax, mask, users):
+    for together in heads.together(weights, users):
+        for product in _of(matrix_product, users.get(together, [])):
+            if product.inputs[0] is together:
+                for each in heads.each(product, users):
+                    for result in _of(cast, users.get(each, [])):
+                        yield product.inputs[1], result
+    for _, product in _of_weights(softmax, mask, heads, users):
         yield product.inputs[1], None
 
 
-def _of_weights(softmax: Node, mask: Node | None, users: Users) -> Iterator[tuple[Node, Node]]:
+def _of_weights(softmax: Node, mask: Node | None, heads: _Heads, users: Users) -> Iterator[tuple[Node, Node]]:
     """Nodes that are the weights times their gradients, and the products that those are."""
     for times in _of(_MUL, users.get(softmax, [])):
         for factor in times.inputs:
-            product = factor if mask is None else _unmasked(factor, mask)
-            if product is not None and _is(product, matrix_product):
+            product = heads.product(factor if mask is None else _unmasked(factor, mask))
+            if product is not None:
                 yield times, product
 
 
@@ -174,12 +263,13 @@ def _is(node: Node, op: Op) -> bool:
 
 def _gradients(found: _Attention, users: Users, target: MachineDescription) -> _Trained | None:
     """The gradients of attention, if they are computed."""
-    for times, product in _of_weights(found.softmax, found.mask, users):
+    heads = found.heads
+    for times, product in _of_weights(found.softmax, found.mask, heads, users):
         cotangent, values = product.inputs
-        v = operand(values, widened=True)
-        made = _Trained(cotangent, _seen(cotangent))
+        v = _widened(values)
+        made = _Trained(cotangent, heads.lines(cotangent, _seen))
         attrs = AttentionGradients(found.attrs, made.seen.view)
-        fits = v._replace(view=v.view.turned()) == found.operands[2] and made.seen.scale == 1.0
+        fits = heads.others(v._replace(view=v.view.turned())) == found.operands[2] and made.seen.scale == 1.0
         if not fits or made.seen.base.dtype is not found.dtype or not has_gradients(attrs, found.dtype, target):
             continue
         for of_scores in _of_scores(times, found, users):
@@ -241,17 +331,20 @@ def _is_spread(node: Node, total: Node) -> bool:
 
 def _place(made: _Trained, found: _Attention, of_scores: Node, users: Users) -> None:
     """Find the nodes that are gradients of q, k and v."""
-    q, k, _ = found.operands
-    for product in _of(matrix_product, users.get(of_scores, [])):
-        if product.inputs[0] is of_scores:
-            _note(made, found, product, operand(product.inputs[1], widened=True), k, 0, users)
-    for product in _transposed(of_scores, users):
-        _note(made, found, product, operand(product.inputs[1], widened=True), q, 1, users)
-    for product in _transposed(found.weights, users):
-        if product.inputs[1] is made.cotangent:
-            for rounded in _of(cast, users.get(product, [])):
-                if rounded.dtype is found.dtype and rounded.shape == found.attrs.v.shape:
-                    made.places[rounded] = 2
+    heads, (q, k, _) = found.heads, found.operands
+    for together in heads.together(of_scores, users):
+        for product in _of(matrix_product, users.get(together, [])):
+            if product.inputs[0] is together:
+                for each in heads.each(product, users):
+                    _note(made, found, each, heads.others(_widened(product.inputs[1])), k, 0, users)
+        for product in _transposed(together, users):
+            _note(made, found, product, heads.lines(product.inputs[1], _widened), q, 1, users)
+    for together in heads.together(found.weights, users):
+        for product in _transposed(together, users):
+            if product.inputs[1] is made.cotangent:
+                for rounded in _of(cast, users.get(product, [])):
+                    if rounded.dtype is found.dtype and rounded.size == count(found.attrs.v.shape):
+                        made.places[rounded] = 2
 
 
 def _transposed(node: Node, users: Users) -> Iterator[Node]:
@@ -268,7 +361,6 @@ def _note(
     made: _Trained, found: _Attention, product: Node, factor: Operand, wanted: Operand, place: int, users: Users
 ) -> None:
     """Take down the gradient that a product becomes, times the scale, if its other factor is the wanted one."""
-    wanted_shape = (found.attrs.q if place == 0 else found.attrs.k).shape
     if factor._replace(scale=1.0) != wanted._replace(scale=1.0):
         return
     for node in users.get(product, []):
@@ -277,7 +369,7 @@ def _note(
             scale, rounded = scale * number, users.get(node, [])
         if math.isclose(scale, found.attrs.scale, rel_tol=1e-6):
             for last in _of(cast, rounded):
-                if last.dtype is found.dtype and last.shape == wanted_shape:
+                if last.dtype is found.dtype and last.size == count(found.attrs[place].shape):
                     made.places[last] = place
 
 
@@ -300,7 +392,8 @@ class _Rebuilding:
                 Current.site = node.site
                 if node in self.plain:
                     found = self.plain[node]
-                    self.new[node] = make(SEEN_ATTENTION, self._operands(found), found.attrs)
+                    made = make(SEEN_ATTENTION, self._operands(found), found.attrs)
+                    self.new[node] = _shaped(made, node.shape)
                 elif node in self.trained:
                     self.new[node] = self._trained(node, *self.trained[node])
                 else:
@@ -327,9 +420,10 @@ class _Rebuilding:
             self.summed[found.softmax] = make(SUMMED_ATTENTION, self._operands(found), found.attrs)
         result, sums = (make(PICK, (self.summed[found.softmax],), Pick(k)) for k in range(2))
         if node is found.result:
-            return result
+            return _shaped(result, node.shape)
         if found.softmax not in self.gradients:
-            products = _MUL(cast(result, dtypes.float32), self.new[gradients.cotangent])
+            cotangent = _shaped(self.new[gradients.cotangent], result.shape)
+            products = _MUL(cast(result, dtypes.float32), cotangent)
             given = (*self._operands(found), self.new[gradients.seen.base], sums, _SUM(products, -1))
             attrs = AttentionGradients(found.attrs, gradients.seen.view)
             self.gradients[found.softmax] = make(ATTENTION_GRADIENTS, given, attrs)

@@ -63,6 +63,7 @@ class Tile(HeadTile):
 SHORT = 2048  # queries below which few groups share a block where attention is causal: fewer wait for the longest
 NARROW, WIDE = Tile(64, 3, 128, 3), Tile(128, 2, 128, 2)
 NARROW_AND_SHORT, WIDE_AND_LONG = Tile(64, 2, 128, 3), Tile(128, 2, 160, 2)
+WIDER = (Tile(192, 2, 112, 2), Tile(256, 2, 80, 2))
 
 
 def tile_for(width: int, queries: int, *, causal: bool) -> Tile | None:
@@ -71,7 +72,7 @@ def tile_for(width: int, queries: int, *, causal: bool) -> Tile | None:
         return NARROW_AND_SHORT if causal and queries < SHORT else NARROW
     if width <= WIDE.widest:
         return WIDE_AND_LONG if causal and queries >= 2 * SHORT else WIDE
-    return None
+    return next((tile for tile in WIDER if width <= tile.widest), None)
 
 
 def blocks(a: Attention, tile: Tile) -> int:
@@ -94,7 +95,7 @@ def attention_kernel(a: Attention, tile: Tile, record: int, sums: tuple[int, int
 
 class _Writer(HeadWriter):
     def __init__(self, a: Attention, tile: Tile, record: int, sums: tuple[int, int]) -> None:
-        super().__init__(a.ty, a.batch, tile.widest, tile.groups, record, 4)
+        super().__init__(a.ty, a.batch, a.width, tile, record, 4)
         self.a, self.tile, self.sums_at = a, tile, sums
         k = self.k
         lines = tile.rows * tile.widest * 2

@@ -14,7 +14,8 @@ in registers, with a block's own rows as rows: so that, rounded to 16 bits, thes
 
 without a way through shared memory. Products are begun long before they are needed: while weights are made of the
 scores their gradients are multiplied, and while the scores' gradients are made the weights are; then the next tile's
-scores are begun behind what is still added up. Beyond the last query the sums' logarithms are taken for +∞: nothing has
+scores are begun behind what is still added up. Where heads share keys, a block of keys goes along the queries of all
+of them, one head after another. Beyond the last query the sums' logarithms are taken for +∞: nothing has
 weight there.
 """
 
@@ -22,7 +23,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from eshkol.atlas.types import Type
@@ -53,6 +55,17 @@ class Gradients:
     outs: tuple[Rows, ...]  # one: of q; two: of k and of v
     scale: float
     causal: bool
+    grouped: bool = False  # whether the gradients of k and v are sums over the last axis of the batch
+
+    @property
+    def apart(self) -> tuple[int, ...]:
+        """Axes of the batch along which there is a result for each place."""
+        return self.batch[:-1] if self.grouped else self.batch
+
+    @property
+    def members(self) -> int:
+        """Heads that a block goes along the rows of."""
+        return self.batch[-1] if self.grouped else 1
 
     @property
     def of_keys(self) -> bool:
@@ -102,7 +115,7 @@ def tile_for(width: int, *, of_keys: bool, causal: bool) -> Tile | None:
 
 
 def blocks(g: Gradients, tile: Tile) -> int:
-    return math.prod(g.batch) * -(-g.lines[0] // tile.rows)
+    return math.prod(g.apart) * -(-g.lines[0] // tile.rows)
 
 
 def maps(g: Gradients, tile: Tile) -> tuple[TensorMap, ...]:
@@ -123,10 +136,11 @@ class _Writer(HeadWriter):
 
     begin: str | int  # the first tile that a block goes along,
     end: str  # and the one behind the last
+    rounds: str  # the number behind that of the last round: with one head for all rounds, that of a tile
     fillers: int  # of a stage
 
     def __init__(self, g: Gradients, tile: Tile, record: int, numbers: Sequence[Address]) -> None:
-        super().__init__(g.ty, g.batch, tile.widest, tile.groups, record, 4 + len(g.outs))
+        super().__init__(g.ty, g.apart, g.width, tile, record, 4 + len(g.outs))
         self.g, self.tile, self.numbers_at = g, tile, numbers
         k = self.k
         self.own, self.size = (lines * tile.widest * 2 for lines in (tile.rows, tile.others))
@@ -151,6 +165,31 @@ class _Writer(HeadWriter):
     def span(self) -> None:
         """Which rows a block has, and which tiles it goes along."""
 
+    def settle(self, begin: str | int, end: str) -> None:
+        """From which tile to which a block goes; and how many rounds there are, of all heads."""
+        k, self.begin, self.end, self.rounds = self.k, begin, end, end
+        if self.g.grouped:
+            self.begin = k.op("min.u32", end, begin)
+            self.rounds = k.mul(k.op("sub.u32", end, self.begin), self.g.members)
+
+    @contextmanager
+    def along(self) -> Iterator[tuple[str, str]]:
+        """The rounds of a block, and the tile of each: those of one head after those of another."""
+        k = self.k
+        if not self.g.grouped:
+            with k.counted(self.begin, self.end) as j:
+                yield j, j
+            return
+        j, member = k.op("mov.u32", self.begin), k.op("mov.u32", 0)
+        with k.counted(0, self.rounds) as round_:
+            self.inside = [member]
+            yield round_, j
+            k.do("add.u32", j, j, 1)
+            last = k.equal(j, self.end)
+            k.do("selp.u32", j, self.begin, j, last)
+            k.do("add.u32", member, member, 1, when=last)
+        self.inside = []
+
     # --- the group that has tiles copied ----------------------------------------------------------------
 
     def copy(self) -> None:
@@ -161,7 +200,7 @@ class _Writer(HeadWriter):
                 into = k.add(self.base, number * self.own)
                 self.bring(rows[number], self.maps[number], into, tile.rows, self.first, self.ready)
             place = self.ring.begin(filled=False)
-            with k.counted(self.begin, self.end) as j:
+            with self.along() as (_, j):
                 place.wait(place.free())
                 full, start = place.full(), k.mul(j, tile.others)
                 rings.expect(k, full, 2 * self.size)
@@ -174,7 +213,8 @@ class _Writer(HeadWriter):
         """That of a query's sum, or of its inner product."""
         k, (byte, further) = self.k, self.numbers_at[number]
         start = k.op("cvta.to.global.u64", k.word(byte), kind="b64")
-        here = k.op("mad.lo.u32", self.which, self.g.queries, place)
+        which = k.op("mad.lo.u32", self.which, self.g.members, self.inside[0]) if self.inside else self.which
+        here = k.op("mad.lo.u32", which, self.g.queries, place)
         return k.op("mad.wide.u32", here, NUMBER, k.op("add.u64", start, further, kind="b64"), kind="b64")
 
     # --- groups -----------------------------------------------------------------------------------------
@@ -193,16 +233,16 @@ class _Writer(HeadWriter):
         self.prepare()
         place = self.ring.begin(filled=True)
         rings.wait_for(k, self.ready, k.number(0))
-        self._begin(place, k.op("mov.u32", self.begin), own[0], never)
+        self._begin(place, k.op("mov.u32", 0 if g.grouped else self.begin), own[0], never)
         rings.wait(k, 0)
-        with k.counted(self.begin, self.end) as j:
+        with self.along() as (round_, j):
             self.here = [k.op("mad.lo.u32", place.stage, self.size, at) for at in self.at]
             rings.fence(k)
             self.multiply(self.slopes, own[1], self.here[1], tile.others, self.always, never)
             self.weigh(k.mul(j, tile.others), place.stage)
             free = place.free()
             place.advance()
-            self._begin(place, k.add(j, 1), own[0], never)
+            self._begin(place, k.add(round_, 1), own[0], never)
             rings.wait(k, 1)
             k.do("mbarrier.arrive.shared::cta.b64", "_", f"[{free}]", when=k.equal(self.lane, 0))
             rings.wait(k, 0)
@@ -212,10 +252,10 @@ class _Writer(HeadWriter):
         ])  # fmt: skip
         k.do("cp.async.bulk.wait_group", 0)
 
-    def _begin(self, place: Place, j: str, own: str, never: str) -> None:
+    def _begin(self, place: Place, round_: str, own: str, never: str) -> None:
         """Begin to multiply a tile's scores; behind the last tile they are those of what the stage had."""
         k = self.k
-        with k.only(k.less(j, self.end)):
+        with k.only(k.less(round_, self.rounds)):
             place.wait(place.full())
         rings.fence(k)
         right = k.op("mad.lo.u32", place.stage, self.size, self.at[0])
@@ -252,7 +292,7 @@ class _OfQueries(_Writer):
     def span(self) -> None:
         g = self.g
         self.find(g.queries, backwards=g.causal)  # those with the most keys begin first
-        self.begin, self.end = 0, self.seen(g.keys, self.tile.others, causal=g.causal)
+        self.settle(0, self.seen(g.keys, self.tile.others, causal=g.causal))
 
     def prepare(self) -> None:
         k = self.k
@@ -280,8 +320,8 @@ class _OfKeys(_Writer):
     def span(self) -> None:
         k, g, others = self.k, self.g, self.tile.others
         self.find(g.keys, backwards=False)
-        self.begin = k.divided(self.first, others)[0] if g.causal else 0
-        self.end = k.number(-(-g.queries // others))
+        begin = k.divided(self.first, others)[0] if g.causal else 0
+        self.settle(begin, k.number(-(-g.queries // others)))
 
     def copy(self) -> None:
         super().copy()
@@ -292,7 +332,7 @@ class _OfKeys(_Writer):
         """Bring sums, with their signs changed, and inner products of each tile: by the threads of a warp."""
         k, tile, place = self.k, self.tile, self.ring.begin(filled=False)
         lane = k.op("and.b32", self.thread, WARP - 1)
-        with k.counted(self.begin, self.end) as j:
+        with self.along() as (_, j):
             found = []
             for line in range(0, tile.others, WARP):
                 query = k.add(k.op("mad.lo.u32", j, tile.others, lane), line)

@@ -63,7 +63,10 @@ class Result(NamedTuple):
 
 
 class HeadWriter(ABC):
-    """A kernel under construction: so many groups, of heads of at most so many elements, and so many maps."""
+    """A kernel under construction: so many groups, of heads of so many elements, and so many maps.
+
+    Rows in shared memory are of the widest heads; what a head does not have is 0 there.
+    """
 
     which: str  # head
     first: str  # row of the block
@@ -72,13 +75,14 @@ class HeadWriter(ABC):
     lane: str
     row: str  # the first of those that a thread has sums of; the others lie 8 below
 
-    def __init__(self, ty: Type, batch: tuple[int, ...], widest: int, groups: int, record: int, count: int) -> None:
-        self.ty, self.batch, self.widest, self.groups = ty, batch, widest, groups
-        self.k = k = Kernel((1 + groups) * GROUP, 1, record)
+    def __init__(self, ty: Type, batch: tuple[int, ...], width: int, tile: HeadTile, record: int, count: int) -> None:
+        self.ty, self.batch, self.width, self.groups = ty, batch, width, tile.groups
+        self.k = k = Kernel(tile.threads, 1, record)
         self.thread, self.base = k.special("tid.x"), k.shared()
         self.maps = [k.address(record - (count - number) * MAP_BYTES) for number in range(count)]
-        self.blocks = widest // LINE_ELEMENTS  # of 64 elements of a row
-        self.high = groups * ROWS
+        self.blocks = tile.widest // LINE_ELEMENTS  # of 64 elements of a row
+        self.high = tile.rows
+        self.inside: list[str] = []  # places along axes of the batch that a block itself goes along
 
     @abstractmethod
     def copy(self) -> None:
@@ -139,7 +143,8 @@ class HeadWriter(ABC):
             rings.bring(self.k, self.k.add(into, block * high * LINE), tensor, at, barrier)
 
     def _at(self, x: Rows, across: int, down: str) -> list[str]:
-        batch = [place for place, step in zip(self.places, x.batch, strict=True) if step]
+        places = (*self.places, *self.inside)  # what has no place inside is the same there, or has no such axis
+        batch = [place for place, step in zip(places, x.batch, strict=False) if step]
         return [self.k.number(across), down, *batch[::-1]]
 
     # --- groups -----------------------------------------------------------------------------------------
@@ -153,7 +158,7 @@ class HeadWriter(ABC):
         """Begin to multiply a group's rows by a tile of so many."""
         k = self.k
         left, right = rings.described(k, left, LINE), rings.described(k, right, LINE)
-        for step in range(self.widest // TERMS):
+        for step in range(-(-self.width // TERMS)):
             block, inner = divmod(step * TERMS, LINE_ELEMENTS)
             here, there = (
                 k.op("add.u64", x, (block * lines * LINE + inner * 2) >> 4, kind="b64")

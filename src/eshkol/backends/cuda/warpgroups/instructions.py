@@ -114,10 +114,11 @@ def _gradients(i: Instruction, layout: Layout) -> Whole | None:
     outputs = [i.key_output, i.value_output] if of_keys else [i.output]
     if tile is None or not _attends(i, [*(x for x, _ in operands), *outputs], [i.sums, i.inner]):
         return None
-    dense = _dense(i, i.keys if of_keys else i.queries)
+    grouped = of_keys and i.grouped and i.batches[-1] > 1
+    dense = _dense(i, i.keys if of_keys else i.queries, of_groups=grouped)
     outs = tuple(_rows(i, x, dense) for x in outputs)
     q, k, v, ct = (_rows(i, *x) for x in operands)
-    g = Gradients(i.ty, i.queries, i.keys, i.head_dim, _batch(i), q, k, v, ct, outs, i.scale, i.causal)
+    g = Gradients(i.ty, i.queries, i.keys, i.head_dim, _batch(i), q, k, v, ct, outs, i.scale, i.causal, grouped)
     found = maps.fitting(attention_gradients.maps(g, tile))
     if found is None:
         return None
@@ -144,9 +145,13 @@ def _batch(i: Instruction) -> tuple[int, ...]:
     return tuple(i.batches[axis] for axis in _kept(i))
 
 
-def _dense(i: Instruction, lines: int) -> tuple[int, ...]:
-    """The strides of a result."""
-    return (*(lines * i.head_dim * prod(i.batches[axis + 1 :]) for axis in range(len(i.batches))), i.head_dim)
+def _dense(i: Instruction, lines: int, *, of_groups: bool = False) -> tuple[int, ...]:
+    """The strides of a result, which may be one for all heads along the last axis."""
+    extents = (*i.batches[:-1], 1) if of_groups else i.batches
+    steps = [lines * i.head_dim * prod(extents[axis + 1 :]) for axis in range(len(extents))]
+    if of_groups:
+        steps[-1] = 0
+    return (*steps, i.head_dim)
 
 
 def _rows(i: Instruction, x: BufferOffset, strides: Sequence[int]) -> Rows:
