@@ -243,6 +243,20 @@ def test_batched_gemm(ty: Type) -> None:
     check(i, "c", loops, 4)
 
 
+@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
+def test_summed_gemm(ty: Type) -> None:
+    """Three pieces of each of two products, of which the last have one term: in parts of four and of two."""
+    i = make(ROWS["SummedGEMM"], ty, batch=2, m=2, n=3, k=5, depth=2, each=4)
+
+    def loops(i: Instruction, x: dict[str, np.ndarray]) -> np.ndarray:
+        a, b, out = x["a"].reshape(2, 2, 5), x["b"].reshape(2, 3, 5), np.zeros((2, 2, 3))
+        for s, r, c, t in np.ndindex(2, 2, 3, 5):
+            out[(3 * s + t // 2) // 4, r, c] += a[s, r, t] * b[s, c, t]
+        return out
+
+    check(i, "c", loops, 10)
+
+
 @pytest.mark.parametrize("ty", [Type.F16, Type.BF16], ids=str)
 def test_mixed_precision_gemm(ty: Type) -> None:
     i = make(ROWS["MixedPrecisionGEMM"], ty, m=3, n=2, k=6)
@@ -427,7 +441,8 @@ CONVOLUTIONS = [
 
 @pytest.mark.parametrize("ty", [Type.F32, Type.BF16], ids=str)
 @pytest.mark.parametrize("name", [
-    "Conv2D", "ChannelsLastConv2D", "Conv2DGradInput", "Conv2DGradWeight", "FusedConv2D",
+    "Conv2D", "ChannelsLastConv2D", "Conv2DGradInput", "ChannelsLastConv2DGradInput", "Conv2DGradWeight",
+    "ChannelsLastConv2DGradWeight", "FusedConv2D",
 ])  # fmt: skip
 @pytest.mark.parametrize("how", CONVOLUTIONS, ids=str)
 def test_convolutions(name: str, ty: Type, how: dict[str, Any]) -> None:
@@ -438,31 +453,37 @@ def test_convolutions(name: str, ty: Type, how: dict[str, Any]) -> None:
     height = (3 + top + below - gaps[0] - 1) // stride[0] + 1
     width = (4 + left + right - gaps[1] - 1) // stride[1] + 1
     extra = {"activation": Activation.Relu, "scale": BufferOffset("scale"), "bias": BufferOffset("bias")}
+    last, each = name.startswith("ChannelsLast"), max(1, height * width * 2 // 3)
+    more = extra if fused else {"each": each} if name == "ChannelsLastConv2DGradWeight" else {}
     i = make(ROWS[name], ty, batch=1, in_channels=2, out_channels=2, height=3, width=4, kernel_h=2, kernel_w=2,
-             **how, **(extra if fused else {}))  # fmt: skip
+             **how, **more)  # fmt: skip
     shapes = {"input": (1, 2, 3, 4), "kernel": (2, 2 // groups, 2, 2), "gradient": (1, 2, height, width)}
 
     def shaped(key: str, given: np.ndarray) -> np.ndarray:
         shape = shapes[key]
-        if name == "ChannelsLastConv2D":
+        if last and key == "kernel" and name == "ChannelsLastConv2DGradInput":
+            return np.moveaxis(given.reshape(*shape[1:], shape[0]), -1, 0)
+        if last:
             return np.moveaxis(given.reshape(shape[0], *shape[2:], shape[1]), -1, 1)
         return given.reshape(shape)
 
     def loops(i: Instruction, x: dict[str, np.ndarray]) -> np.ndarray:
         arrays = {key: shaped(key, x[key]) for key in shapes if key in x}
-        wanted = {"Conv2DGradInput": "input", "Conv2DGradWeight": "kernel"}.get(name, "gradient")
-        factors, out = sorted(arrays), np.zeros(shapes[wanted])
+        wanted = {"Conv2DGradInput": "input", "Conv2DGradWeight": "kernel"}.get(name.removeprefix("ChannelsLast"))
+        wanted, parts = wanted or "gradient", -(-height * width // each) if "each" in more else 1
+        factors, out = sorted(arrays), np.zeros((parts, *shapes[wanted]))
         for s, o, y, z, c, v, u in np.ndindex(1, 2, height, width, 2 // groups, 2, 2):
             channel = o // (2 // groups) * (2 // groups) + c
             h, w = y * stride[0] + v * gaps[0] - top, z * stride[1] + u * gaps[1] - left
             if 0 <= h < 3 and 0 <= w < 4:
                 at = {"input": (s, channel, h, w), "kernel": (o, c, v, u), "gradient": (s, o, y, z)}
-                out[at[wanted]] += math.prod(arrays[key][at[key]] for key in factors)
+                part = (y * width + z) // each if parts > 1 else 0
+                out[part][at[wanted]] += math.prod(arrays[key][at[key]] for key in factors)
         if fused:
-            out = np.maximum(out * x["scale"][:, None, None] + x["bias"][:, None, None], 0)
-        return out
+            return np.maximum(out * x["scale"][:, None, None] + x["bias"][:, None, None], 0)
+        return np.moveaxis(out, 2, -1) if last and wanted == "kernel" else out
 
-    check(i, "output", loops, 8 if name != "Conv2DGradWeight" else height * width)
+    check(i, "output", loops, height * width if name.endswith("GradWeight") else 8)
 
 
 @pytest.mark.parametrize("expanded", [False, True])
@@ -716,9 +737,11 @@ def test_layer_scale_rope_and_cache(ty: Type) -> None:
 
 def test_every_array_extension_is_tested_here() -> None:
     """A new row must come with a test: this list is what the tests above run."""
-    tested = {*REDUCTIONS, "ParallelReduce", "ParallelMap", "ParallelMapBinary", "GEMM", "BatchedGEMM", "SparseGEMM",
+    tested = {*REDUCTIONS, "ParallelReduce", "ParallelMap", "ParallelMapBinary", "GEMM", "BatchedGEMM", "SummedGEMM",
+              "SparseGEMM",
               "MixedPrecisionGEMM", "FusedGEMM", "QuantizedGEMM", "TensorContract", "Conv2D", "ChannelsLastConv2D",
-              "Conv2DGradInput", "Conv2DGradWeight", "FusedConv2D", "FFT", "LayerNorm",
+              "Conv2DGradInput", "ChannelsLastConv2DGradInput", "Conv2DGradWeight", "ChannelsLastConv2DGradWeight",
+              "FusedConv2D", "FFT", "LayerNorm",
               "BatchNorm", "GroupNorm", "Softmax", "Attention", "FlashAttention", "BatchedAttention",
               "BatchedAttentionGradQuery", "BatchedAttentionGradKeyValue", "LayerScale", "RoPE",
               "KVCacheUpdate"}  # fmt: skip
@@ -868,6 +891,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "GEMM": {"m": 2, "n": 2, "k": 2, "beta": 1.0},
     "FusedGEMM": {"out_ty": Type.F16, "activation": Activation.Gelu, "m": 2, "n": 2, "k": 2},
     "BatchedGEMM": {"batch": 1, "m": 2, "n": 2, "k": 2},
+    "SummedGEMM": {"batch": 2, "m": 1, "n": 2, "k": 3, "depth": 2, "each": 3},
     "TensorContract": {"shape_a": (2, 2), "shape_b": (2, 2), "contract_dims": ((1, 0),)},
     "Conv2D": {"batch": 1, "in_channels": 1, "out_channels": 1, "height": 2, "width": 2, "kernel_h": 2, "kernel_w": 2,
                "padding": (1, 1)},
@@ -877,6 +901,10 @@ SMALL: dict[str, dict[str, Any]] = {
                         "kernel_w": 2, "padding": (1, 1), "stride": (2, 2), "groups": 2},
     "Conv2DGradWeight": {"batch": 1, "in_channels": 1, "out_channels": 1, "height": 2, "width": 2, "kernel_h": 2,
                          "kernel_w": 2, "padding": (1, 0, 1, 1), "dilation": (2, 1)},
+    "ChannelsLastConv2DGradInput": {"batch": 1, "in_channels": 2, "out_channels": 1, "height": 2, "width": 2,
+                                    "kernel_h": 2, "kernel_w": 1, "padding": (1, 0, 0, 1), "stride": (1, 2)},
+    "ChannelsLastConv2DGradWeight": {"batch": 2, "in_channels": 2, "out_channels": 1, "height": 2, "width": 2,
+                                     "kernel_h": 2, "kernel_w": 1, "padding": (1, 0, 0, 1), "each": 5},
     "FusedConv2D": {"activation": Activation.Gelu, "batch": 1, "in_channels": 1, "out_channels": 1, "height": 2,
                     "width": 2, "kernel_h": 2, "kernel_w": 2, "padding": (1, 1)},
     "FFT": {"n": 2},

@@ -173,6 +173,30 @@ def test_gradients_of_products_of_16_bit_floats():
             np.testing.assert_allclose(got.numpy().astype(np.float64), wanted, atol=0.02 * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize(("x", "w", "how"), [
+    ((3, 72, 15, 13), (40, 72, 5, 5), {"stride": 2, "padding": 2}), ((5, 200, 9, 11), (136, 200, 3, 3), {"padding": 1}),
+    ((2, 64, 20, 20), (96, 64, 3, 3), {"padding": 2, "dilation": 2}), ((9, 64, 28, 28), (64, 64, 3, 3), {"padding": 1}),
+    ((4, 128, 14, 14), (264, 128, 1, 1), {}), ((4, 128, 28, 28), (72, 128, 1, 1), {}),
+    ((4, 64, 28, 27), (128, 64, 1, 1), {"stride": 2}), ((2, 64, 20, 23), (96, 64, 4, 3), {"stride": 3, "padding": 1}),
+    ((2, 3, 64, 60), (64, 3, 7, 7), {"stride": 2, "padding": 3}), ((3, 64, 40), (32, 64, 5), {"padding": 2}),
+])  # fmt: skip
+def test_convolutions_of_16_bit_floats(x, w, how):
+    """With their gradients: of all taps, of one, of strides that spread cotangents, of few channels."""
+    x, w = (RNG.standard_normal(shape).astype(np.float32) for shape in (x, w))
+    convolved = ek.conv2d if x.ndim == 4 else ek.conv1d
+    ct = RNG.standard_normal(convolved(ek.tensor(x), ek.tensor(w), **how).shape).astype(np.float32)
+
+    def all_three(x, w, ct):
+        found, pulled = ek.vjp(lambda x, w: convolved(x, w, **how), x, w)
+        return found, *pulled(ct)
+
+    given = [ek.tensor(a, dtype="bfloat16", device="cuda") for a in (x, w, ct)]
+    wanted = all_three(*(ek.tensor(a.numpy().astype(np.float64)) for a in given))
+    for one, other in zip(ek.jit(all_three)(*given), wanted, strict=True):
+        exact = other.numpy()
+        np.testing.assert_allclose(one.numpy().astype(np.float64), exact, atol=8e-3 * np.abs(exact).max())
+
+
 def test_large_inputs_do_not_overflow_softmax():
     a = (RNG.standard_normal((65, 1000)) * 1000).astype(np.float32)
     powers = np.exp(a.astype(np.float64) - a.max(1, keepdims=True))

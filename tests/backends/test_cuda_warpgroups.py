@@ -29,6 +29,7 @@ from eshkol.backends.cuda.warpgroups.ring import ROWS
 from eshkol.errors import TensorError
 from eshkol.ops import dtypes
 from eshkol.ops.contraction import matrix_product
+from eshkol.schedule.kernels import weight_products
 from eshkol.schedule.kernels.matrix_products import multiplies
 
 PROCESSORS = 132
@@ -309,6 +310,12 @@ def test_a_cotangent_of_which_one_row_is_many_is_left_to_fragments(driver):
     assert not any("BatchedAttentionGrad" in name for name in named)
 
 
+def at_once(driver: object) -> list[str]:
+    """The names of instructions that were launched as a whole."""
+    done = [program for program in driver.programs.values() if program.digest in driver.at_once]
+    return sorted(str(program.instructions[0].op.name) for program in done)
+
+
 def convolved(x: np.ndarray, w: np.ndarray, **how: object) -> np.ndarray:
     return ek.conv2d(ek.tensor(x), ek.tensor(w), **how).numpy()
 
@@ -328,23 +335,77 @@ def test_convolutions_are_launched_with_maps_of_windows(driver, x, w, how):
     assert driver.calls.count(drivers.MAP_WINDOWS) == 1
 
 
-def test_the_gradient_towards_the_input_is_a_convolution_too(driver):
-    """And with a stride, which would spread the cotangent, one of fragments."""
+@pytest.mark.parametrize(("x", "w", "how", "names"), [
+    ((2, 24, 16, 16), (16, 24, 3, 3), {"padding": 1}, ["ChannelsLastConv2D", "ChannelsLastConv2DGradWeight"]),
+    ((2, 22, 5, 6), (20, 22, 2, 3), {"padding": (0, 2), "stride": (1, 2), "dilation": (2, 1)},
+     ["ChannelsLastConv2DGradWeight"]),
+    ((2, 16, 6, 7), (24, 16, 1, 1), {}, ["ChannelsLastConv2D", "ChannelsLastConv2DGradWeight"]),
+    ((3, 16, 8, 9), (24, 16, 1, 1), {}, ["BatchedGEMM", "SummedGEMM"]),
+    ((2, 16, 8, 7), (24, 16, 1, 1), {"stride": 2}, ["BatchedGEMM", "SummedGEMM"]),
+    ((2, 16, 7, 6), (24, 16, 1, 1), {"stride": (3, 2)}, ["ChannelsLastConv2D", "ChannelsLastConv2DGradWeight"]),
+    ((2, 3, 7, 6), (16, 3, 3, 2), {"padding": 1, "stride": 2}, ["ChannelsLastConv2DGradWeight"]),
+    ((2, 24, 8, 7), (16, 24, 3, 3), {"padding": 1, "stride": 2},
+     ["ChannelsLastConv2DGradInput", "ChannelsLastConv2DGradWeight"]),
+    ((1, 16, 11, 12), (24, 16, 2, 4), {"padding": (0, 2), "stride": (3, 2)},
+     ["ChannelsLastConv2DGradInput", "ChannelsLastConv2DGradWeight"]),
+])  # fmt: skip
+def test_gradients_of_convolutions_are_instructions_too(driver, x, w, how, names):
+    """Towards the input, unless taps lie apart that a stride spreads; towards the weight in parts, then added up."""
     rng = np.random.default_rng(8)
-    w = rng.integers(-2, 3, (16, 24, 3, 3)).astype(np.float32)
-    for stride, whole_ones in ((1, 1), (2, 0)):
-        ct = rng.integers(-2, 3, (2, 16, 8 // stride, 6 // stride)).astype(np.float32)
-        driver.at_once.clear()
+    x, w = (rng.integers(-2, 3, shape).astype(np.float32) for shape in (x, w))
+    ct = rng.integers(-2, 3, convolved(x, w, **how).shape).astype(np.float32)
 
-        def pulled(ct, w, stride=stride):
-            x = ek.zeros((2, 24, 8, 6), dtype=ct.dtype, device=ct.device)
-            return ek.vjp(lambda x: ek.conv2d(x, w, padding=1, stride=stride), x)[1](ct)
+    def gradients(x, w, ct):
+        return ek.grad(lambda x, w: (ek.conv2d(x, w, **how) * ct).astype("float32").sum(), argnums=(0, 1))(x, w)
 
-        found = ek.jit(pulled)(*(ek.tensor(a, dtype="bfloat16", device="cuda") for a in (ct, w)))
-        wanted = pulled(ek.tensor(ct), ek.tensor(w))
-        found, wanted = (v[0] if isinstance(v, tuple) else v for v in (found, wanted))
-        np.testing.assert_allclose(found.astype("float32").numpy(), wanted.numpy(), rtol=8e-3)
-        assert len(driver.at_once) == whole_ones
+    found = ek.jit(gradients)(*(ek.tensor(a, dtype="bfloat16", device="cuda") for a in (x, w, ct)))
+    for one, wanted in zip(found, gradients(*map(ek.tensor, (x, w, ct))), strict=True):
+        np.testing.assert_allclose(one.astype("float32").numpy(), wanted.numpy(), rtol=8e-3)
+    assert at_once(driver) == names
+
+
+def test_lanes_that_add_up_all_taps(driver, monkeypatch):
+    monkeypatch.setattr(weight_products, "MANY", 1)
+    rng = np.random.default_rng(10)
+    x, ct = (rng.integers(-2, 3, shape).astype(np.float32) for shape in ((2, 16, 5, 7), (2, 24, 4, 5)))
+
+    def gradient(x, ct):
+        w = ek.zeros((24, 16, 2, 3), dtype=x.dtype, device=x.device)
+        return ek.vjp(lambda w: ek.conv2d(x, w), w)[1](ct)
+
+    (found,) = ek.jit(gradient)(*(ek.tensor(a, dtype="bfloat16", device="cuda") for a in (x, ct)))
+    np.testing.assert_allclose(
+        found.astype("float32").numpy(), gradient(ek.tensor(x), ek.tensor(ct))[0].numpy(), rtol=8e-3
+    )
+    assert at_once(driver) == ["ChannelsLastConv2DGradWeight"]
+
+
+@pytest.mark.parametrize(("x", "w", "how", "name"), [
+    ((2, 16, 8, 9), (24, 16, 1, 1), {}, "BatchedGEMM"),
+    ((2, 16, 7, 7), (24, 16, 1, 1), {}, "ChannelsLastConv2D"),
+    ((2, 16, 8, 8), (24, 16, 1, 1), {"stride": 2}, "BatchedGEMM"),
+    ((2, 16, 8, 7), (24, 16, 1, 1), {"padding": (0, 1)}, "ChannelsLastConv2D"),
+    ((2, 3, 12, 11), (16, 3, 5, 7), {"padding": (2, 3), "stride": 2}, "ChannelsLastConv2D"),
+])  # fmt: skip
+def test_convolutions_of_one_tap_and_of_few_channels(driver, x, w, how, name):
+    rng = np.random.default_rng(9)
+    arrays = [rng.integers(-2, 3, shape).astype(np.float32) for shape in (x, w)]
+    given = [ek.tensor(a, dtype="bfloat16", device="cuda") for a in arrays]
+    found = ek.jit(lambda x, w: ek.conv2d(x, w, **how))(*given)
+    np.testing.assert_allclose(found.astype("float32").numpy(), convolved(*arrays, **how), rtol=8e-3)
+    assert at_once(driver) == [name]
+
+
+def test_parts_of_weight_gradients_keep_processors_busy():
+    b = ProgramBuilder("p")
+    places = [b.buffer(name, ty).address for name, ty in (("w", Type.F32), ("x", Type.BF16), ("g", Type.BF16))]
+    sizes = {"in_channels": 64, "out_channels": 64, "height": 56, "width": 56, "kernel_h": 3, "kernel_w": 3}
+    b.channels_last_conv2d_grad_weight(Type.BF16, *places, batch=32, **sizes, padding=(1, 1), each=2304)
+    found = whole(b.build(), PROCESSORS)
+    assert found is not None
+    assert found.blocks == PROCESSORS
+    assert [one.box for one in found.maps] == [(64, 64), (64, 64)]
+    assert "st.global.v2.f32" in found.text
 
 
 def convolution(ty: Type = Type.BF16, **more: object) -> object:

@@ -98,3 +98,21 @@ def test_copies_with_channels_last(outer: int, channels: int, space: tuple[int, 
     found = target.read().reshape(outer, places, padded)
     np.testing.assert_array_equal(found[..., :channels], x.reshape(outer, channels, places).swapaxes(1, 2))
     assert not found[..., channels:].any()
+
+
+@pytest.mark.parametrize("around", [False, True])
+@pytest.mark.parametrize(("outer", "channels", "places", "steps"), [
+    (9, 72, 9, (648, 9)), (10, 66, 6, (6, 60)), (130, 64, 1, (64, 1)), (40, 72, 1, (1, 40)),
+])  # fmt: skip
+def test_copies_of_kernels(outer: int, channels: int, places: int, steps: tuple[int, int], around: bool) -> None:
+    """With channels side by side, and outer ones; tiles that are not full; of one place, as they lie and turned."""
+    x = np.random.default_rng(1).integers(0, 1 << 16, (1, outer, channels, places, 1)).astype(np.uint16)
+    last = Last(1, outer, places, channels, (0, *steps), around)
+    node = conv(zeros(1, 1, channels, 16, 16), zeros(*x.shape))
+    kernel = copying_kernel(node, 1, "copy", last, LARGE)
+    backend = open_backend("blocks")
+    target = backend.allocate_typed(Type.U16, last.size)
+    assert kernel.launch is not None
+    backend.execute(kernel.program, kernel.launch, {"x1": backend.array(x).handle, "copy": target.handle})
+    np.testing.assert_array_equal(target.read().reshape(outer * places, -1), last.copy(x))
+    assert trusted(kernel)

@@ -10,6 +10,7 @@
     windows    greatest elements of windows, by value      rewrite/windows.py
     attention  attention that kernels compute at once      rewrite/attention.py
     patterns   nodes that array instructions do at once    rewrite/patterns.py
+    channels   convolutions as array instructions          rewrite/channels.py
     pairs      transforms, products of pairs of floats     rewrite/pairs.py, rewrite/signals.py
     turned     reductions along short rows, side by side   rewrite/turned.py
     parts      the others as what kernels are fused of     rewrite/decompose.py
@@ -50,6 +51,7 @@ from eshkol.schedule.plan.together import together as together
 from eshkol.schedule.plan.verify import verify_arena, verify_plan
 from eshkol.schedule.rewrite.arrange import arrange
 from eshkol.schedule.rewrite.attention import attention_in_fragments
+from eshkol.schedule.rewrite.channels import channels_last
 from eshkol.schedule.rewrite.decompose import decompose
 from eshkol.schedule.rewrite.draws import draw_by_blocks
 from eshkol.schedule.rewrite.exponentials import exponentials
@@ -83,6 +85,7 @@ PASSES: list[tuple[str, Pass]] = [
     ("windows", everywhere(greatest_of_windows)),
     ("attention", everywhere(attention_in_fragments)),
     ("patterns", everywhere(recognize)),
+    ("channels", everywhere(channels_last)),
     ("pairs", everywhere(as_pairs)),
     ("turned", everywhere(turn_reductions)),
     ("parts", everywhere(decompose)),

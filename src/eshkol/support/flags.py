@@ -75,6 +75,7 @@ DUMPS = {
     "windows": "graphs with the greatest elements of windows, where their places are not asked for",
     "attention": "graphs with attention of 16-bit floats and its gradients, where kernels compute them at once",
     "patterns": "graphs with nodes that array instructions do at once",
+    "channels": "graphs with convolutions of 16-bit floats that array instructions do, and copies with channels last",
     "pairs": "graphs with Fourier transforms and complex products as pairs of floats",
     "turned": "graphs with reductions along short rows done side by side",
     "parts": "graphs with softmax and its kin as their parts",

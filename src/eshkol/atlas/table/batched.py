@@ -4,6 +4,9 @@ A batch has one axis or several (`batches`). Where strides are given, an operand
 the next along each axis of the batch, and from one row to the next (of the transpose, if that is what lies there);
 the elements of a row are neighbours. So heads of attention are multiplied where a projection has left them, and a
 stride of 0 multiplies one matrix with many. C must fill its memory without gaps.
+
+`SummedGEMM` adds the products of all pairs up, as gradients towards what many examples share do: parts of the terms of
+all pairs each for themselves, which others can compute at the same time.
 """
 
 from __future__ import annotations
@@ -14,11 +17,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from eshkol.atlas.isa import Arrays, CodeBuilder, Field, Group, Instruction, Kind
-from eshkol.atlas.operands import Register
+from eshkol.atlas.operands import Condition, Register
 from eshkol.atlas.table import emit
 from eshkol.atlas.table.linear import TRANSPOSED, factors, is_transposed, stored
 from eshkol.atlas.table.rows import TY, count, read, real, row, write
-from eshkol.atlas.types import FLOATS, Array
+from eshkol.atlas.types import FLOATS, Array, Type
 from eshkol.errors import IsaError
 
 
@@ -128,3 +131,61 @@ row("BatchedGEMM", Group.COMPLEX,
      count("batch"), count("m"), count("n"), count("k"), real("alpha", 1.0), *TRANSPOSED,
      *(Field(name, Kind.COUNTS, default=()) for name in ("batches", "a_strides", "b_strides", "c_strides"))),
     Arrays(_batched), FLOATS, expand=_expand, check=_check, traps=True)  # fmt: skip
+
+
+# --- sums over a batch ------------------------------------------------------------------------------
+
+
+def pieces(i: Instruction) -> int:
+    """Into how many pieces the terms of one product are cut."""
+    found: int = -(-i.k // i.depth)
+    return found
+
+
+def _parts(i: Instruction) -> tuple[int, int, int]:
+    return -(-i.batch * pieces(i) // i.each), i.m, i.n
+
+
+def _summed(i: Instruction, a: Array, b: Array) -> tuple[Array]:
+    cuts, parts = pieces(i), _parts(i)[0]
+
+    def terms(x: Array, lines: int) -> Array:
+        """parts × lines × terms, with zeros behind the last of each product, and behind the last piece."""
+        cut = np.zeros((i.batch, lines, cuts * i.depth))
+        cut[..., : i.k] = x
+        apart = np.zeros((parts * i.each, lines, i.depth))
+        apart[: i.batch * cuts] = cut.reshape(i.batch, lines, cuts, i.depth).swapaxes(1, 2).reshape(-1, lines, i.depth)
+        return apart.reshape(parts, i.each, lines, i.depth).swapaxes(1, 2).reshape(parts, lines, i.each * i.depth)
+
+    return (terms(a, i.m) @ terms(b, i.n).swapaxes(1, 2),)
+
+
+def _expand_summed(b: CodeBuilder, i: Instruction) -> None:
+    compute, shape, cuts = emit.compute_type(i.ty), _parts(i), pieces(i)
+    emit.touch_ends(b, i)
+    with b.loop(shape[0]) as p, b.loop(i.m) as r, b.loop(i.n) as c:
+        total = b.constant(compute, 0)
+        with b.loop(i.each) as e:
+            piece, there = emit.offset(b, [(p, i.each), (e, 1)]), b.pred()
+            b.setcc(Condition.LT, there, piece, b.constant(Type.U32, i.batch * cuts))
+            with b.when(there):
+                s, first = b.reg(Type.U32), b.reg(Type.U32)
+                b.div(s, piece, b.constant(Type.U32, cuts))
+                b.rem(first, piece, b.constant(Type.U32, cuts))
+                with b.loop(i.depth) as d:
+                    term, inside = emit.offset(b, [(first, i.depth), (d, 1)]), b.pred()
+                    b.setcc(Condition.LT, inside, term, b.constant(Type.U32, i.k))
+                    with b.when(inside):
+                        left = (i.a, emit.flat(b, (i.batch, i.m, i.k), (s, r, term)), i.ty)
+                        right = (i.b, emit.flat(b, (i.batch, i.n, i.k), (s, c, term)), i.ty)
+                        emit.accumulate_product(b, total, left, right, compute)
+        emit.put(b, i.c, emit.flat(b, shape, (p, r, c)), Type.F32, total, compute)
+
+
+row("SummedGEMM", Group.COMPLEX,
+    "C = the sum of A·Bᵀ over a batch in F32, in parts: the terms of each product are cut into pieces of so many "
+    "(depth), and each part has so many of the pieces of all",
+    (TY, write("c", _parts, Type.F32), read("a", lambda i: (i.batch, i.m, i.k)),
+     read("b", lambda i: (i.batch, i.n, i.k)), count("batch"), count("m"), count("n"), count("k"), count("depth", 1),
+     count("each", 1)),
+    Arrays(_summed), FLOATS, expand=_expand_summed, traps=True)  # fmt: skip

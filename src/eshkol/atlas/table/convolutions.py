@@ -8,6 +8,7 @@ and kernel with their channels last, as machines bring many of them at once; its
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,15 @@ def _last(axes: tuple[Any, ...]) -> tuple[Any, ...]:
     return (axes[0], *axes[2:], axes[1])
 
 
+def _outs_last(axes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What belongs to axes of a kernel, of which the first is that of output channels, with that last."""
+    return (*axes[1:], axes[0])
+
+
+def _parts(i: Instruction) -> tuple[int, ...]:
+    return (-(-i.batch * math.prod(conv_output(i)) // i.each), *_last(_kernel(i)))
+
+
 # --- meanings: tap by tap, only where a tap meets the input ---------------------------------------
 
 
@@ -137,12 +147,25 @@ def _grad_input(i: Instruction, g: Array, w: Array) -> tuple[Array]:
     return (result,)
 
 
+def _grad_input_last(i: Instruction, g: Array, w: Array) -> tuple[Array]:
+    return _grad_input(i, np.moveaxis(g, -1, 1), np.moveaxis(w, -1, 0))
+
+
 def _grad_weight(i: Instruction, x: Array, g: Array) -> tuple[Array]:
     result = np.zeros(_kernel(i))
     image, gradient, total = _grouped(i, x, 1), _grouped(i, g, 1), _grouped(i, result, 0)
     for v, u, (rows, cols), (from_rows, from_cols) in _taps(i):
         seen = image[..., from_rows, from_cols]
         total[..., v, u] = np.einsum("ngchw,ngohw->goc", seen, gradient[..., rows, cols], optimize=True)
+    return (result,)
+
+
+def _grad_weight_last(i: Instruction, x: Array, g: Array) -> tuple[Array]:
+    result, numbers = np.zeros(_parts(i)), np.arange(g[..., :1].size).reshape(*g.shape[:-1], 1) // i.each
+    image = np.moveaxis(x, -1, 1)
+    for part in range(len(result)):
+        (found,) = _grad_weight(i, image, np.moveaxis(np.where(numbers == part, g, 0), -1, 1))
+        result[part] = np.moveaxis(found, 1, -1)
     return (result,)
 
 
@@ -230,6 +253,8 @@ def _expand(b: CodeBuilder, i: Instruction) -> None:
 
 
 def _expand_input(b: CodeBuilder, i: Instruction) -> None:
+    last = i.op.name == "ChannelsLastConv2DGradInput"
+    order, turned = (_last, _outs_last) if last else (tuple[Any, ...], tuple[Any, ...])
     ty, axes = i.ty, _Axes(b, i)
     ins, outs = i.in_channels // i.groups, i.out_channels // i.groups
     emit.touch_ends(b, i)
@@ -238,8 +263,8 @@ def _expand_input(b: CodeBuilder, i: Instruction) -> None:
         with b.loop(outs) as k, b.loop(i.kernel_h) as v, b.loop(i.kernel_w) as u:
             y, x, o = axes.window(0, h, v), axes.window(1, w, u), _channel_of(b, g, outs, k)
             with b.when(axes.inside[0]), b.when(axes.inside[1]):
-                left = (i.gradient, emit.flat(b, _output(i), (s, o, y, x)), ty)
-                right = (i.kernel, emit.flat(b, _kernel(i), (o, c, v, u)), ty)
+                left = (i.gradient, emit.flat(b, order(_output(i)), order((s, o, y, x))), ty)
+                right = (i.kernel, emit.flat(b, turned(_kernel(i)), turned((o, c, v, u))), ty)
                 emit.accumulate_product(b, total, left, right, emit.compute_type(ty))
         place = emit.flat(b, _input(i), (s, _channel_of(b, g, ins, c), h, w))
         emit.put(b, i.output, place, ty, total)
@@ -262,6 +287,33 @@ def _expand_weight(b: CodeBuilder, i: Instruction) -> None:
         emit.put(b, i.output, emit.flat(b, _kernel(i), (o, c, v, u)), ty, total)
 
 
+def _expand_parts(b: CodeBuilder, i: Instruction) -> None:
+    ty, axes, (out_h, out_w) = i.ty, _Axes(b, i), conv_output(i)
+    ins, outs, windows = i.in_channels // i.groups, i.out_channels // i.groups, i.batch * out_h * out_w
+    emit.touch_ends(b, i)
+    with (
+        b.loop(_parts(i)[0]) as p, b.loop(i.groups) as g, b.loop(outs) as k, b.loop(i.kernel_h) as v,
+        b.loop(i.kernel_w) as u, b.loop(ins) as c,
+    ):  # fmt: skip
+        total, o = b.constant(emit.compute_type(ty), 0), _channel_of(b, g, outs, k)
+        with b.loop(i.each) as n:
+            window, there = emit.offset(b, [(p, i.each), (n, 1)]), b.pred()
+            b.setcc(Condition.LT, there, window, b.constant(Type.U32, windows))
+            with b.when(there):
+                s, y, x = (b.reg(Type.U32) for _ in range(3))
+                width, height = (b.constant(Type.U32, extent) for extent in (out_w, out_h))
+                b.rem(x, window, width)
+                b.div(s, window, width)
+                b.rem(y, s, height)
+                b.div(s, s, height)
+                h, w = axes.source(0, y, v), axes.source(1, x, u)
+                with b.when(axes.inside[0]), b.when(axes.inside[1]):
+                    seen = emit.flat(b, _last(_input(i)), (s, h, w, _channel_of(b, g, ins, c)))
+                    right = (i.gradient, emit.flat(b, _last(_output(i)), (s, y, x, o)), ty)
+                    emit.accumulate_product(b, total, (i.input, seen, ty), right, emit.compute_type(ty))
+        emit.put(b, i.output, emit.flat(b, _parts(i), (p, o, v, u, c)), Type.F32, total, emit.compute_type(ty))
+
+
 # --- rows -----------------------------------------------------------------------------------------
 
 _COUNTS = (
@@ -282,10 +334,23 @@ row("Conv2DGradInput", Group.ADVANCED, "the transpose of Conv2D in its input: ea
     (TY, write("output", _input), read("gradient", _output), read("kernel", _kernel), *_COUNTS),
     Arrays(_grad_input), FLOATS, expand=_expand_input, check=_check, traps=True,
     method="conv2d_grad_input")  # fmt: skip
+row("ChannelsLastConv2DGradInput", Group.ADVANCED,
+    "Conv2DGradInput of an NHWC gradient and an IHWO kernel; the output is NCHW",
+    (TY, write("output", _input), read("gradient", lambda i: _last(_output(i))),
+     read("kernel", lambda i: _outs_last(_kernel(i))), *_COUNTS),
+    Arrays(_grad_input_last), FLOATS, expand=_expand_input, check=_check, traps=True,
+    method="channels_last_conv2d_grad_input")  # fmt: skip
 row("Conv2DGradWeight", Group.ADVANCED, "the transpose of Conv2D in its kernel: sums of input times gradient",
     (TY, write("output", _kernel), read("input", _input), read("gradient", _output), *_COUNTS),
     Arrays(_grad_weight), FLOATS, expand=_expand_weight, check=_check, traps=True,
     method="conv2d_grad_weight")  # fmt: skip
+row("ChannelsLastConv2DGradWeight", Group.ADVANCED,
+    "Conv2DGradWeight of an NHWC input and gradient, the output OHWI in F32, for each part of so many windows of all "
+    "examples",
+    (TY, write("output", _parts, Type.F32), read("input", lambda i: _last(_input(i))),
+     read("gradient", lambda i: _last(_output(i))), *_COUNTS, count("each", 1)),
+    Arrays(_grad_weight_last), FLOATS, expand=_expand_parts, check=_check, traps=True,
+    method="channels_last_conv2d_grad_weight")  # fmt: skip
 row("FusedConv2D", Group.ADVANCED,
     "activation(Conv2D · scale + bias) with a scale and a bias per output channel, both of which may be left out",
     (TY, choice("activation", Activation), write("output", _output), read("input", _input), read("kernel", _kernel),

@@ -1,4 +1,4 @@
-"""Products of matrices, convolutions, attention and its gradients as array instructions, where that is faster.
+"""Products of matrices, attention and its gradients as array instructions, where that is faster.
 
 Comes in: a product, and how its operands lie (`matrix_operands.py`), attention, or its gradients. Goes out: a kernel
 whose program is one instruction, which the machine's own code does as a whole (`backends/cuda/warpgroups`); or two.
@@ -16,7 +16,6 @@ from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.ops.shapes import count
 from eshkol.schedule.kernels.attention import AttentionGradients, SeenAttention
-from eshkol.schedule.kernels.block_factors import Correlation
 from eshkol.schedule.kernels.kernel import ONE_LANE, Kernel, shown
 from eshkol.schedule.kernels.matrix_operands import CHUNK, Layout, copied
 from eshkol.schedule.kernels.products import View
@@ -52,25 +51,6 @@ def whole_product_kernel(node: Node, layouts: Sequence[Layout], terms: int) -> K
     buffers = tuple((name, k) for k, (name, layout) in enumerate(zip(names, layouts, strict=True)) if not layout.copied)
     scratch = tuple((name, x.dtype, x.size) for name, x in zip(names, layouts, strict=True) if x.copied)
     return Kernel(shown(b.build()), ONE_LANE, None, ("out",), buffers, (), scratch)
-
-
-def whole_convolution_kernel(node: Node, c: Correlation, channels: int) -> Kernel:
-    """The kernel of a convolution of copies with so many channels last, over one axis or two."""
-    b, ty = ProgramBuilder(node.op.name), TYPES[node.dtype]
-    weight, x = copied(0), copied(1)
-    for name in ("out", weight, x):
-        b.buffer(name, ty)
-    g, lead = c.form.geometry, 2 - len(c.space)  # axes that are not there
-    (height, width), (kernel_h, kernel_w) = ((*[1] * lead, *extents) for extents in (c.space, c.kernel))
-    (top, below), (left, right) = (*[(0, 0)] * lead, *g.padding)
-    b.channels_last_conv2d(
-        ty, BufferOffset("out"), BufferOffset(x), BufferOffset(weight), batch=c.examples, in_channels=channels,
-        out_channels=c.outs, height=height, width=width, kernel_h=kernel_h, kernel_w=kernel_w,
-        stride=(*[1] * lead, *g.stride), padding=(top, left, below, right), dilation=(*[1] * lead, *g.dilation),
-    )  # fmt: skip
-    sizes = {weight: c.outs * c.taps * channels, x: c.examples * height * width * channels}
-    scratch = tuple((name, node.dtype, size) for name, size in sizes.items())
-    return Kernel(shown(b.build()), ONE_LANE, None, ("out",), (), (), scratch)
 
 
 def is_whole_attention(a: SeenAttention, target: MachineDescription, *more: View) -> bool:

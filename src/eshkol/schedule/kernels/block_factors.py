@@ -266,7 +266,7 @@ class Windows:
         if before < 0:
             seen, before = seen + -before, 0
         inside = e.both(e.compare("GE", seen, before), e.compare("LT", seen, before + (extent - 1) * spread + 1))
-        place = _at_least(e, seen, before) - before
+        place = at_least(e, seen, before) - before
         if spread > 1:
             inside = e.both(inside, e.compare("EQ", place % spread, 0))
         return at_most(e, place // spread, extent - 1), inside
@@ -312,7 +312,7 @@ def at_most(e: Emitter, place: Scalar, last: int) -> Scalar:
     return place if place.most is not None and place.most <= last else _bounded(e, "MIN", place, last)
 
 
-def _at_least(e: Emitter, place: Scalar, first: int) -> Scalar:
+def at_least(e: Emitter, place: Scalar, first: int) -> Scalar:
     return place if place.least >= first else _bounded(e, "MAX", place, first)
 
 

@@ -29,6 +29,7 @@ from eshkol.schedule.kernels.block_attention_gradients import gradient_kernels, 
 from eshkol.schedule.kernels.block_fourier import BLOCK_FOURIER, block_fourier_kernel
 from eshkol.schedule.kernels.block_products import block_product_kernels, is_product
 from eshkol.schedule.kernels.block_sort import block_sort_kernels, is_sort
+from eshkol.schedule.kernels.channels_last import CHANNELS_LAST, copying_kernel
 from eshkol.schedule.kernels.elements import elements_kernel, is_wide, suits
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import (
@@ -46,8 +47,10 @@ from eshkol.schedule.kernels.kernel import (
 )
 from eshkol.schedule.kernels.matrix_products import is_matrix_product, matrix_product_kernels
 from eshkol.schedule.kernels.matrix_windows import is_matrix_convolution, matrix_convolution_kernels
+from eshkol.schedule.kernels.patches import PATCHES, patches_kernel
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import TYPES
+from eshkol.schedule.kernels.whole_convolutions import WHOLE_CONVOLUTION, whole_convolution_kernels
 
 _kernels = Cache()
 _sizeless = Cache()  # programs that serve all sizes
@@ -89,6 +92,12 @@ def _lower(node: Node, target: MachineDescription) -> Lowered:
         return attention_kernels(node, target)
     if is_gradients(node):
         return gradient_kernels(node, target)
+    if node.op is CHANNELS_LAST:
+        return copying_kernel(node, 0, "out", node.attrs, target)
+    if node.op is PATCHES:
+        return patches_kernel(node, target)
+    if node.op is WHOLE_CONVOLUTION:
+        return whole_convolution_kernels(node, target)
     if node.op is BLOCK_FOURIER and count(node.shape):
         return block_fourier_kernel(node, target)
     how = lowering(node, arrays=target.arrays)

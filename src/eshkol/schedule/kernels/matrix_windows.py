@@ -3,7 +3,7 @@
 Comes in: one of the three products of a convolution (`ops/correlation.py`). Goes out: kernels. Two copy its inputs with
 channels last, as many as make whole chunks of 16 bytes. In the third, a product as in `matrix_products.py`, lanes bring
 what windows see chunk by chunk from where it lies: a chunk has eight channels of one place. Where a machine does it
-faster, the third is one array instruction instead.
+faster by an array instruction, that stands in the graph already (`whole_convolutions.py`).
 
     forward, towards x    rows: outs        columns: examples, windows    terms: taps, channels
     towards the weight    rows: outs        columns: taps, channels       terms: examples, windows
@@ -22,7 +22,6 @@ from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.ops.correlation import FORMS
 from eshkol.ops.shapes import count
-from eshkol.schedule.kernels.array_products import whole_convolution_kernel
 from eshkol.schedule.kernels.block_factors import Correlation, Windows, at_most, correlation, digits
 from eshkol.schedule.kernels.block_products import adding_kernel
 from eshkol.schedule.kernels.channels_last import Last, copying_kernel
@@ -34,12 +33,18 @@ from eshkol.schedule.kernels.matrix_products import LARGEST, LEAST, ProductWrite
 from eshkol.schedule.kernels.matrix_tiling import MatrixTiling, matrix_tilings
 from eshkol.schedule.kernels.scalars import TYPES, Scalar
 
-PLANE, LARGEST_STEP, FARTHEST = 2, 8, 128  # axes, strides, paddings and reaches that the array instruction has at most
-
 
 def is_matrix_convolution(node: Node, target: MachineDescription) -> bool:
-    """Whether a convolution is computed here: of 16-bit floats, with kernels of several taps (of one tap too little is
-    computed for what copies take), and not mostly of zeros that fill chunks."""
+    """Whether a convolution is computed here: with kernels of several taps; of one tap too little is computed for what
+    copies take."""
+    if not multiplies_chunks(node, target):
+        return False
+    c = correlation(node)
+    return count(c.windows if c.deep else c.kernel) > 1
+
+
+def multiplies_chunks(node: Node, target: MachineDescription) -> bool:
+    """Whether a node is a convolution of 16-bit floats that is not mostly of zeros that fill chunks."""
     unit = target.matrices
     if unit is None or node.op not in FORMS or TYPES.get(node.dtype) not in unit.types:
         return False
@@ -47,9 +52,7 @@ def is_matrix_convolution(node: Node, target: MachineDescription) -> bool:
         return False
     c = correlation(node)
     full = all(4 * n >= 3 * _chunks(n) * CHUNK for n in _channels(c))
-    if count(c.windows if c.deep else c.kernel) == 1:
-        return False
-    sizes = (*(last.size for last in _copies(node, c)), count(node.shape))
+    sizes = (*(last.size for last in copies_of(c)), count(node.shape))
     return full and min(c.extents) >= LEAST and max(sizes) < LARGEST
 
 
@@ -62,7 +65,7 @@ def _chunks(channels: int) -> int:
     return -(-channels // CHUNK)
 
 
-def _copies(node: Node, c: Correlation) -> tuple[Last, Last]:
+def copies_of(c: Correlation) -> tuple[Last, Last]:
     """What x and the weight are copied to."""
     x, weight = ([c.step(of, part) for part in range(3)] for of in ("x", "weight"))
     space, around = count(c.space), c.form.around
@@ -80,11 +83,9 @@ def _copies(node: Node, c: Correlation) -> tuple[Last, Last]:
 def matrix_convolution_kernels(node: Node, target: MachineDescription) -> tuple[Kernel, ...]:
     """The kernels of a convolution."""
     c = correlation(node)
-    copies = _copies(node, c)
+    copies = copies_of(c)
     # The weight is the left factor of the product, x the right one.
     before = [copying_kernel(node, k, copied(1 - k), last, target) for k, last in enumerate(copies)]
-    if _is_whole(c, target):
-        return *before, whole_convolution_kernel(node, c, copies[0].chunks * CHUNK)
     plain, windowed = _Plain.of(c, copies[1], node.dtype), _Windowed(c, copies[0], node.dtype)
     full: OutOfRegisters | None = None
     for cut in matrix_tilings(c.batch, c.outs, windowed.lines, plain.terms, target):
@@ -96,21 +97,6 @@ def matrix_convolution_kernels(node: Node, target: MachineDescription) -> tuple[
         return *before, product, *([adding_kernel(node, cut.parts, target)] if cut.parts > 1 else [])
     assert full is not None
     raise full
-
-
-def _is_whole(c: Correlation, target: MachineDescription) -> bool:
-    """Whether the product is one array instruction, which has numbers for where windows lie."""
-    assert target.matrices is not None
-    g = c.form.geometry
-    plain = not c.deep and c.batch == 1 and len(c.space) <= PLANE and set(g.input_dilation) == {1}
-    if not target.matrices.whole or not plain:
-        return False
-    dense = c.outs * count(c.windows), count(c.windows)
-    reaches = (n + d * (k - 1) for n, d, k in zip(g.stride, g.dilation, c.kernel, strict=True))
-    return (
-        (c.step("result", 0), c.step("result", 2)) == dense and max(g.stride) <= LARGEST_STEP
-        and max(reaches) <= FARTHEST and all(0 <= n < FARTHEST for pair in g.padding for n in pair)
-    )  # fmt: skip
 
 
 # --- the factors ----------------------------------------------------------------------------------

@@ -18,7 +18,10 @@ from eshkol.atlas.types import Type
 from eshkol.backends.cuda.warpgroups import ring as rings
 from eshkol.backends.cuda.warpgroups.maps import LINE_ELEMENTS, Axis, TensorMap, Windows
 from eshkol.backends.cuda.warpgroups.products import (
+    BLOCK_BYTES,
     DEPTH,
+    HELD,
+    HELD_ROWS,
     Matrices,
     Product,
     ProductWriter,
@@ -26,7 +29,7 @@ from eshkol.backends.cuda.warpgroups.products import (
     lines,
 )
 from eshkol.backends.cuda.warpgroups.ptx import WARP, Kernel, listed
-from eshkol.backends.cuda.warpgroups.ring import ROWS
+from eshkol.backends.cuda.warpgroups.ring import LINE, ROWS, SWIZZLE_ROWS
 
 Pair = tuple[int, int]  # of height and width
 
@@ -115,9 +118,66 @@ def convolution_kernel(c: Convolution, tile: Tile, record: int, result: int) -> 
     return _Writer(c, tile, record, result).text()
 
 
-class _Writer(ProductWriter):
+class PlanesWriter(ProductWriter):
+    """A product whose columns are places of planes: a row has a plane for each example."""
+
+    plane: int  # elements from one row to the next
+    pairs: bool  # whether columns 2n and 2n + 1 are neighbours in memory, both there or neither
+
+    def target(self, start: str, column: str, places: Sequence[str]) -> tuple[str, str]:
+        """The address of a column's element, of the row that starts at an address; and whether there is one."""
+        raise NotImplementedError
+
+    def store(self, number: str, group: str, me: str, sums: Sequence[Sequence[str]]) -> None:
+        """Round the sums of a tile and store those that lie within the result.
+
+        Each warp puts its 16 rows of 64 columns into shared memory, and then stores row by row, so that its threads
+        have neighbouring columns.
+        """
+        k, p, tile = self.k, self.p, self.tile
+        row, column, places = self.corner(number)
+        lane, warp = k.op("and.b32", me, WARP - 1), k.op("shr.u32", me, 5)
+        start = k.op("cvta.to.global.u64", k.word(self.result), kind="b64")
+        start = k.op("add.u64", start, p.c.offset, kind="b64")
+        row = k.add(row, k.op("mad.lo.u32", group, len(sums) * ROWS, k.mul(warp, HELD_ROWS)))
+        memory = k.op("mad.lo.u32", group, HELD * BLOCK_BYTES, k.add(self.base, self.staged))
+        memory = k.op("mad.lo.u32", warp, HELD_ROWS * LINE, memory)
+        into, chunks = self.held_chunks(lane, memory)
+        # Where a thread finds its element, or two, of a row: chunks are exchanged by the row's number.
+        each = 2 if self.pairs else 1
+        found = []
+        for part in range(2 // each):
+            mine = k.add(k.op("shr.u32", lane, 2 if self.pairs else 3), 4 * part)
+            within = k.op("mad.lo.u32", k.op("and.b32", lane, 8 // each - 1), 2 * each, memory)
+            found.append([k.op("mad.lo.u32", k.op("xor.b32", mine, n), 16, within) for n in range(SWIZZLE_ROWS)])
+        own = k.op("mad.lo.u32", lane, each, column)
+        k.lines.append("    bar.warp.sync 0xffffffff;")
+        at = 0
+        for high, line_sums in enumerate(sums):
+            top = k.add(row, high * ROWS)
+            begin = k.op("mad.wide.u32", top, 2 * self.plane, start, kind="b64")
+            inside = [k.less(k.add(top, lower), p.m) for lower in range(1 if p.m % HELD_ROWS == 0 else HELD_ROWS)]
+            for block in range(tile.columns // LINE_ELEMENTS):
+                self.hold(into, chunks, line_sums[block * 32 :][:32], at * BLOCK_BYTES)
+                k.lines.append("    bar.warp.sync 0xffffffff;")
+                for part, positions in enumerate(found):
+                    there = k.add(own, block * LINE_ELEMENTS + part * WARP)
+                    target, valid = self.target(begin, there, places)
+                    when = [k.op("and.pred", valid, one, kind="pred") for one in inside]
+                    kind = "b32" if self.pairs else "b16"
+                    values = []
+                    for lower in range(HELD_ROWS):
+                        where = f"[{positions[lower % SWIZZLE_ROWS]}+{lower * LINE + at * BLOCK_BYTES}]"
+                        values.append(k.op(f"ld.shared.{kind}", where, kind=kind))
+                    for lower, value in enumerate(values):
+                        where = f"[{target}+{2 * lower * self.plane}]"
+                        k.do(f"st.global.{kind}", where, value, when=when[lower % len(when)])
+                at = (at + 1) % HELD
+
+
+class _Writer(PlanesWriter):
     def __init__(self, c: Convolution, tile: Tile, record: int, result: int) -> None:
-        self.c = c
+        self.c, self.plane, self.pairs = c, c.plane, c.plane % 2 == 0
         super().__init__(c.product, tile, len(maps(c, tile)), record, result)
 
     # --- the thread that has slabs copied -------------------------------------------------------------
@@ -147,13 +207,20 @@ class _Writer(ProductWriter):
         example, place = self.k.divided(column, self.c.plane)
         rings.send(self.k, self.maps[2], [place, top, example], source)
 
+    def target(self, start: str, column: str, places: Sequence[str]) -> tuple[str, str]:
+        k, c = self.k, self.c
+        example, place = k.divided(column, c.plane)
+        target = k.op("mad.wide.u32", example, 2 * c.outs * c.plane, start, kind="b64")
+        return k.op("mad.wide.u32", place, 2, target, kind="b64"), k.less(column, self.p.n)
+
     def store(self, number: str, group: str, me: str, sums: Sequence[Sequence[str]]) -> None:
-        """Round the sums of a tile and store those that lie within the result."""
+        if not self.tile.shares:
+            super().store(number, group, me, sums)
+            return
         k, p, c, tile = self.k, self.p, self.c, self.tile
         row, column, _ = self.corner(number)
         columns = tile.columns // tile.parts
-        if tile.shares:
-            column = k.op("mad.lo.u32", self.rank, columns, column)
+        column = k.op("mad.lo.u32", self.rank, columns, column)
         start = k.op("cvta.to.global.u64", k.word(self.result), kind="b64")
         start = k.op("add.u64", start, c.result[1], kind="b64")
         lane = k.op("and.b32", me, WARP - 1)
@@ -163,16 +230,12 @@ class _Writer(ProductWriter):
         column = k.op("mad.lo.u32", k.op("and.b32", lane, 3), 2, column)
         further = [high * ROWS + 8 * half for high in range(len(sums)) for half in range(2)]
         inside = [k.less(k.add(row, lower), p.m) for lower in further]
-        each = 2 if c.plane % 2 == 0 else 1  # how many are stored at once: both of a pair, or neither, are there
+        each = 2 if self.pairs else 1  # how many are stored at once
         for eight in range(columns // 8):
             pairs = [line[4 * eight + 2 * half :][:2] for line in sums for half in range(2)]
             packed = [self.rounded(*pair) for pair in pairs]
             for odd in range(2 // each):
-                at = k.add(column, 8 * eight + odd)
-                example, place = k.divided(at, c.plane)
-                target = k.op("mad.wide.u32", example, 2 * c.outs * c.plane, start, kind="b64")
-                target = k.op("mad.wide.u32", place, 2, target, kind="b64")
-                there = k.less(at, p.n)
+                target, there = self.target(start, k.add(column, 8 * eight + odd), ())
                 for lower, valid, both in zip(further, inside, packed, strict=True):
                     when = k.op("and.pred", there, valid, kind="pred")
                     where = f"[{target}+{2 * lower * c.plane}]"

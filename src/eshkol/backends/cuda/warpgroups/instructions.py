@@ -13,18 +13,29 @@ from math import prod
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import Address, BufferOffset
 from eshkol.atlas.program import Program
-from eshkol.atlas.table.batched import batch_axes, strides
+from eshkol.atlas.table.batched import batch_axes, pieces, strides
 from eshkol.atlas.table.convolutions import conv_edges, conv_output
 from eshkol.atlas.table.linear import stored
 from eshkol.backends.cuda.launching import with_maps
-from eshkol.backends.cuda.warpgroups import attention, attention_gradients, convolutions, maps, products, tiling
+from eshkol.backends.cuda.warpgroups import (
+    attention,
+    attention_gradients,
+    convolutions,
+    input_gradients,
+    maps,
+    products,
+    tiling,
+    weight_gradients,
+)
 from eshkol.backends.cuda.warpgroups.attention import Attention
 from eshkol.backends.cuda.warpgroups.attention_gradients import Gradients
 from eshkol.backends.cuda.warpgroups.convolutions import Convolution
 from eshkol.backends.cuda.warpgroups.heads import Rows
+from eshkol.backends.cuda.warpgroups.input_gradients import SpreadGradient
 from eshkol.backends.cuda.warpgroups.maps import TensorMap
 from eshkol.backends.cuda.warpgroups.products import Matrices, Product
 from eshkol.backends.cuda.warpgroups.ring import NAMES
+from eshkol.backends.cuda.warpgroups.weight_gradients import Summed, WeightGradient
 from eshkol.backends.lanes.layout import Layout
 
 CAPABILITY = (9, 0)  # the one that has these instructions
@@ -52,6 +63,12 @@ def whole(program: Program, processors: int) -> Whole | None:
         return _gradients(i, Layout.of(program))
     if i.op.name == "ChannelsLastConv2D":
         return _convolution(i, Layout.of(program), processors)
+    if i.op.name == "ChannelsLastConv2DGradInput":
+        return _spread_gradient(i, Layout.of(program), processors)
+    if i.op.name == "SummedGEMM":
+        return _summed(i, Layout.of(program), processors)
+    if i.op.name == "ChannelsLastConv2DGradWeight":
+        return _weight_gradient(i, Layout.of(program), processors)
     if i.op.name not in ("GEMM", "BatchedGEMM"):
         return None
     p = _product(i)
@@ -87,6 +104,23 @@ def _product(i: Instruction) -> Product | None:
         for name, x in zip("abc", operands, strict=True)
     )
     return Product(i.ty, i.m, i.n, i.k, tuple(batch[axis] for axis in kept), a, b, c, i.alpha)
+
+
+def _summed(i: Instruction, layout: Layout, processors: int) -> Whole | None:
+    operands = i.a, i.b, i.c
+    places = [(x.handle, x.offset) for x in operands if isinstance(x, BufferOffset)]
+    sizes = i.batch, i.m, i.n, i.k
+    if i.ty not in NAMES or 0 in sizes or len(places) < len(operands) or i.depth != products.DEPTH:
+        return None
+    if i.n % 2 or places[2][1] % weight_gradients.PAIR_BYTES:
+        return None
+    s = Summed(i.ty, *sizes, i.each, -(-i.batch * pieces(i) // i.each), *places)
+    tile = tiling.best_alone(s.product, processors)
+    found = maps.fitting(weight_gradients.summed_maps(s, tile))
+    if found is None:
+        return None
+    text = weight_gradients.summed_kernel(s, tile, with_maps(layout, len(found))[1], 8 * layout.word(s.result[0]))
+    return Whole(text, tiling.blocks(s.product, tile, processors), tile.threads, tile.memory, found)
 
 
 def _attention(i: Instruction, layout: Layout) -> Whole | None:
@@ -163,18 +197,53 @@ def _address(x: BufferOffset, layout: Layout) -> tuple[int, int]:
     return 8 * layout.word(x.handle), x.offset
 
 
-def _convolution(i: Instruction, layout: Layout, processors: int) -> Whole | None:
-    operands = i.kernel, i.input, i.output
-    if i.ty not in NAMES or i.batch == 0 or i.groups > 1 or not all(isinstance(x, BufferOffset) for x in operands):
+def _of_windows(i: Instruction, *operands: Address) -> Convolution | None:
+    """A convolution as the instruction says it, or a gradient of one, if groups of warps have one for its type.
+
+    The operands are a weight, what windows see, and a result, or gradients of them.
+    """
+    places = [(x.handle, x.offset) for x in operands if isinstance(x, BufferOffset)]
+    if i.ty not in NAMES or i.batch == 0 or i.groups > 1 or len(places) < len(operands):
         return None
-    weight, seen, result = ((x.handle, x.offset) for x in operands)
-    c = Convolution(
+    return Convolution(
         i.ty, i.batch, i.in_channels, i.out_channels, (i.height, i.width), (i.kernel_h, i.kernel_w), conv_output(i),
-        i.stride, i.dilation, conv_edges(i)[:2], weight, seen, result,
+        i.stride, i.dilation, conv_edges(i)[:2], *places,
     )  # fmt: skip
+
+
+def _convolution(i: Instruction, layout: Layout, processors: int) -> Whole | None:
+    c = _of_windows(i, i.kernel, i.input, i.output)
+    if c is None:
+        return None
     tile = tiling.best(c.product, processors)
     found = maps.fitting(convolutions.maps(c, tile))
     if found is None:
         return None
-    text = convolutions.convolution_kernel(c, tile, with_maps(layout, len(found))[1], 8 * layout.word(result[0]))
+    text = convolutions.convolution_kernel(c, tile, with_maps(layout, len(found))[1], 8 * layout.word(c.result[0]))
     return Whole(text, tiling.blocks(c.product, tile, processors), tile.threads, tile.memory, found)
+
+
+def _spread_gradient(i: Instruction, layout: Layout, processors: int) -> Whole | None:
+    c = _of_windows(i, i.kernel, i.output, i.gradient)
+    if c is None or c.dilation != (1, 1):
+        return None
+    g = SpreadGradient(c)
+    tile = tiling.best_alone(g.product, processors)
+    found = maps.fitting(input_gradients.maps(g, tile))
+    if found is None:
+        return None
+    text = input_gradients.spread_kernel(g, tile, with_maps(layout, len(found))[1], 8 * layout.word(c.input[0]))
+    return Whole(text, tiling.blocks(g.product, tile, processors), tile.threads, tile.memory, found)
+
+
+def _weight_gradient(i: Instruction, layout: Layout, processors: int) -> Whole | None:
+    c = _of_windows(i, i.output, i.input, i.gradient)
+    if c is None or i.each % products.DEPTH or c.weight[1] % weight_gradients.PAIR_BYTES or c.channels % 2:
+        return None
+    g = WeightGradient(c, i.each, -(-i.batch * c.plane // i.each))
+    found = maps.fitting(weight_gradients.maps(g))
+    if found is None:
+        return None
+    tile = tiling.best_alone(g.product, processors)
+    text = weight_gradients.gradient_kernel(g, tile, with_maps(layout, len(found))[1], 8 * layout.word(c.weight[0]))
+    return Whole(text, tiling.blocks(g.product, tile, processors), tile.threads, tile.memory, found)

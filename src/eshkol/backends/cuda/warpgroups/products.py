@@ -28,6 +28,7 @@ from eshkol.backends.cuda.warpgroups.ring import LINE, NAMES, REGISTERS, ROWS, T
 DEPTH = LINE_ELEMENTS  # terms of a slab
 BLOCK_BYTES = LINE_ELEMENTS * LINE  # 64 lines of a slab
 MEETINGS = 2  # barriers at which blocks that share a tile meet: sums are there; sums were read
+HELD_ROWS = 16  # of a group's results that a warp has
 HELD = 2  # blocks of 64 columns of a group's results that wait to be copied
 TOGETHER = 16  # tiles above each other that are taken before those to the right of them
 
@@ -212,6 +213,10 @@ class ProductWriter:
         first = k.mul(self.rank, self.part)
         return first, k.op("min.u32", k.add(first, self.part), self.slabs)
 
+    def span_of(self, number: str, first: str | int, last: str | int) -> tuple[str | int, str | int]:
+        """The slabs of a tile, of those that a block has: all of them, unless products of a batch have fewer."""
+        return first, last
+
     def _at(self, x: Matrices, across: str, down: str, places: Sequence[str]) -> list[str]:
         """The coordinates of a box."""
         batch = [place for place, step in zip(places, x.batch, strict=True) if step]
@@ -226,6 +231,7 @@ class ProductWriter:
         first, last = self._share()
         share = tile.columns // tile.below
         with k.counted(*self._tiles()) as number:
+            first, last = self.span_of(number, first, last)
             row, column, places = self.corner(number)
             if tile.below > 1:
                 column = k.op("mad.lo.u32", self.rank, share, column)
@@ -285,6 +291,7 @@ class ProductWriter:
         first, last = self._share()
         parity = k.number(0)
         with k.counted(*self._tiles()) as number:
+            first, last = self.span_of(number, first, last)
             with k.counted(first, last) as slab:
                 place.wait(place.full())
                 begun = k.op("setp.ne.u32", slab, first, kind="pred")
@@ -351,15 +358,11 @@ class ProductWriter:
         k, tile = self.k, self.tile
         row, column, places = self.corner(number)
         lane = k.op("and.b32", me, WARP - 1)
-        inner = k.op("and.b32", lane, 7)
-        line = k.add(k.op("and.b32", lane, 8), inner)
-        line = k.add(k.mul(k.op("shr.u32", me, 5), 16), line)  # of the 64 that a group has
-        chunk = k.op("shr.u32", lane, 4)
         memory = k.add(self.base, self.staged)
         memory = k.op("mad.lo.u32", group, HELD * BLOCK_BYTES, memory)
-        into = k.op("mad.lo.u32", line, LINE, memory)
+        own = k.op("mad.lo.u32", k.op("shr.u32", me, 5), HELD_ROWS * LINE, memory)
+        into, chunks = self.held_chunks(lane, own)
         first, barrier = k.equal(me, 0), k.add(group, 1)
-        chunks = [k.op("xor.b32", k.add(chunk, 2 * pair), inner) for pair in range(LINE_ELEMENTS // 16)]
         at = 0
         for high, line_sums in enumerate(sums):
             top = k.add(row, k.op("mad.lo.u32", group, len(sums) * ROWS, k.number(high * ROWS)))
@@ -367,11 +370,7 @@ class ProductWriter:
                 with k.only(first):
                     k.do("cp.async.bulk.wait_group.read", HELD - 1)
                 k.do("bar.sync", barrier, GROUP)
-                for pair, where in enumerate(chunks):
-                    eight = line_sums[block * 32 + pair * 8 :][:8]
-                    packed = [self.rounded(*eight[2 * n :][:2]) for n in range(4)]
-                    target = k.add(k.op("mad.lo.u32", where, 16, into), at * BLOCK_BYTES)
-                    k.lines.append(f"    stmatrix.sync.aligned.m8n8.x4.shared.b16 [{target}], {listed(packed)};")
+                self.hold(into, chunks, line_sums[block * 32 :][:32], at * BLOCK_BYTES)
                 k.lines.append("    fence.proxy.async.shared::cta;")
                 k.do("bar.sync", barrier, GROUP)
                 with k.only(first):
@@ -379,6 +378,24 @@ class ProductWriter:
                     self.send_box(k.add(column, block * LINE_ELEMENTS), top, places, source)
                     k.lines.append("    cp.async.bulk.commit_group;")
                 at = (at + 1) % HELD
+
+    def held_chunks(self, lane: str, memory: str) -> tuple[str, list[str]]:
+        """Where a warp's rows lie in shared memory from an address on: a thread's row, and the chunks of 16 bytes there
+        that it writes, of each 16 columns; chunks are exchanged by the row's number."""
+        k = self.k
+        inner = k.op("and.b32", lane, 7)
+        line = k.add(k.op("and.b32", lane, 8), inner)
+        chunk = k.op("shr.u32", lane, 4)
+        chunks = [k.op("xor.b32", k.add(chunk, 2 * pair), inner) for pair in range(LINE_ELEMENTS // 16)]
+        return k.op("mad.lo.u32", line, LINE, memory), chunks
+
+    def hold(self, into: str, chunks: Sequence[str], sums: Sequence[str], further: int) -> None:
+        """Round the sums of 64 columns and put them there, so many bytes further."""
+        k = self.k
+        for pair, where in enumerate(chunks):
+            packed = [self.rounded(*sums[8 * pair + 2 * n :][:2]) for n in range(4)]
+            target = k.add(k.op("mad.lo.u32", where, 16, into), further)
+            k.lines.append(f"    stmatrix.sync.aligned.m8n8.x4.shared.b16 [{target}], {listed(packed)};")
 
     def send_box(self, column: str, top: str, places: Sequence[str], source: str) -> None:
         """Begin to copy a box of results."""

@@ -70,6 +70,11 @@ def best(p: Product, processors: int) -> Tile:
     return min(candidates, key=lambda pair: estimate(p, pair[0], pair[1], processors))[0]
 
 
+def best_alone(p: Product, processors: int) -> Tile:
+    """The same of tiles that blocks have each for themselves."""
+    return min(tiles(1), key=lambda pair: estimate(p, pair[0], pair[1], processors))[0]
+
+
 def estimate(p: Product, tile: Tile, cost: float, processors: int) -> float:
     """Microseconds, but for those that every launch takes."""
     turns = -(-count(p, tile) // (processors // tile.cluster))
