@@ -109,6 +109,12 @@ def test_a_batch_and_factors_that_are_copied_first(driver):
     assert len(driver.followed) == 1
 
 
+def test_what_sums_up_what_follows_reads_it_again(driver):
+    x, w, r = given((64, 16), (16, 24), (64, 24))
+    compared(lambda x, w, r: (lambda u: (u, u.astype("float32").sum(axis=0)))((x @ w) * r), [x, w, r], rtol=5e-2)
+    assert len(driver.followed) == 1
+
+
 def test_a_product_waits_for_what_follows_it_but_not_for_others(driver):
     """The first reader takes it along; one that comes before a group that could is in the way."""
     x, w, b, r = given((32, 16), (16, 24), (24,), (32, 24))
@@ -140,11 +146,14 @@ def test_what_the_backward_pass_can_compute_again_is_not_written(driver):
         x, y = (ek.tensor(rng.standard_normal((64, 16)).astype(np.float32)) for _ in range(2))
         losses = [float(step(x, y).loss) for _ in range(4)]
     assert losses == sorted(losses, reverse=True)
-    activated = [p for p in driver.followed if any(i.op.name == "SIGMOID" for i in p.instructions)]
-    assert len(activated) == 1
-    epilogue = followed(activated[0])
+    forward, backward = (p for p in driver.followed if any(i.op.name == "SIGMOID" for i in p.instructions))
+    epilogue = followed(forward)
     assert epilogue is not None
     assert [(out.ty, out.value == 0) for out in epilogue.outs] == [(Type.BF16, True), (Type.BF16, False)]
+    epilogue = followed(backward)  # which is summed up by another launch, for the gradient of the bias
+    assert epilogue is not None
+    assert [out.ty for out in epilogue.outs] == [Type.BF16]
+    assert sum(v.op == "read" and v.reach is Reach.ELEMENT for v in epilogue.values) == 1
 
 
 # --- what is found in a program -------------------------------------------------------------------------

@@ -53,18 +53,46 @@ def with_products(steps: Sequence[Node | Group], kept: set[Node], target: Machin
             for x in dict.fromkeys(_root(x) for x in step.inputs):
                 readers.setdefault(x, []).append(place)
     found: list[Node | Group | None] = list(steps)
+    behind: dict[int, Group] = {}
     for place, product in enumerate(steps):
         if not isinstance(product, Node) or product not in readers:
             continue
         first = readers[product][0]
-        group = _as_group(found[first], target)
+        group, after = _divided(_as_group(found[first], target))
         if group is not None and _follows(group, product, target):
             for out in group.outs if len(readers[product]) > 1 else ():
                 if out not in kept:
                     group = _computed_again(out, product, group, found, readers.get(out, ()))
             alone = len(readers[product]) == 1 and product not in kept
             found[place], found[first] = None, _joined(product, group, alone)
-    return [step for step in found if step is not None]
+            if after is not None:
+                behind[first] = after
+    return [step for k, both in enumerate(found) for step in (both, behind.get(k)) if step is not None]
+
+
+def _divided(group: Group | None) -> tuple[Group | None, Group | None]:
+    """A group that sums up matrices which it writes, as one that computes them and one that then sums them up.
+
+    The latter reads what otherwise the product would have written, and the former have read.
+    """
+    if group is None or group.kind != "parts":
+        return group, None
+    size = count(group.shape)
+    full = tuple(n for n in group.outs if count(n.shape) == size)
+    sums = [n for n in group.outs if n not in full]
+    if not full or not sums:
+        return group, None
+    own = {n for one in full for n in _behind(one, group)}
+    later = {n for one in sums for n in _behind(one, group, stop=full)}
+    first, second = ([n for n in group.nodes if n in some] for some in (own, later))
+    reads = [tuple(dict.fromkeys(x for n in some for x in n.inputs if x not in some)) for some in (first, second)]
+    if any(count(x.shape) == size and x not in full for x in reads[1]):
+        return group, None
+    shape = full[0].shape
+    return (
+        Group(tuple(first), full, reads[0], shape, group.target),
+        replace(group, nodes=tuple(second), outs=tuple(sums), inputs=reads[1]),
+    )
 
 
 def _computed_again(
@@ -99,13 +127,13 @@ def _computed_again(
     return replace(group, nodes=nodes, outs=outs, inputs=tuple(inputs))
 
 
-def _behind(node: Node, group: Group) -> list[Node]:
-    """A node of a group, and those that it is computed from, in order."""
+def _behind(node: Node, group: Group, stop: Sequence[Node] = ()) -> list[Node]:
+    """A node of a group, and those that it is computed from, in order; not those before some that are there."""
     wanted = {node}
     for n in reversed(group.nodes):
-        if n in wanted:
+        if n in wanted and n not in stop:
             wanted.update(n.inputs)
-    return [n for n in group.nodes if n in wanted]
+    return [n for n in group.nodes if n in wanted and n not in stop]
 
 
 def _as_group(step: Node | Group | None, target: MachineDescription) -> Group | None:
