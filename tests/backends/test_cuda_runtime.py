@@ -296,6 +296,26 @@ def test_what_runs_again_and_again_is_a_graph(driver, monkeypatch):
         assert "cuGraphCreate" not in plain.calls
 
 
+def test_two_graphs_take_turns_where_results_lie_in_other_memory(driver):
+    """A step that can fail does not overwrite its parameters: every second time they lie where they lay."""
+    with ek.device("cuda"):
+        xs = [ek.tensor(np.full(4 + k, 1.0)) for k in range(24)]  # of different lengths, so that each is a launch
+        places = ek.tensor(np.array([1, 2]))
+        step = ek.jit(lambda xs, i: ([x * 2 - 1 for x in xs], ek.take(xs[0], i, axis=0)))
+        for k in range(12):
+            xs, taken = step(xs, places)
+            assert [x.numpy().tolist() for x in xs[:2]] == [[1.0] * 4, [1.0] * 5]
+            assert taken.numpy().tolist() == [1.0, 1.0]
+            if k == 7:
+                before = driver.calls.count("cuGraphExecKernelNodeSetParams")
+        assert before > 16
+        assert driver.calls.count("cuGraphExecKernelNodeSetParams") - before <= 4 * 4  # where what is taken lies
+        assert driver.calls.count("cuGraphInstantiateWithFlags") == 2
+        destroyed = driver.calls.count("cuGraphExecDestroy")
+        del step
+        assert driver.calls.count("cuGraphExecDestroy") == destroyed + 2
+
+
 @pytest.mark.parametrize("name", ["cuGraphCreate", "cuGraphAddKernelNode", "cuGraphInstantiateWithFlags",
                                   "cuGraphExecKernelNodeSetParams", "cuGraphLaunch"])  # fmt: skip
 def test_a_graph_that_the_driver_does_not_take_is_launched_one_by_one(driver, name):

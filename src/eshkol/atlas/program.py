@@ -31,6 +31,8 @@ JSON_VERSION = 1
 VECTORS = "vectors"
 # Metadata: how many lanes blocks have at most, so that there are registers for all of them.
 LANES = "lanes"
+# Metadata: buffers, by their names, whose contents nobody reads after a launch.
+MEANWHILE = "meanwhile"
 
 
 class ParamKind(Enum):

@@ -101,8 +101,8 @@ class _Launches(ctypes.Structure):
     _fields_ = [
         (name, ctypes.c_int64)
         for name in (
-            "device", "steps", "step_count", "launches", "launch_count", "places", "kept", "place_count", "counters",
-            "statuses", "seen", "failed", "asked", "graphs", "graph", "runs", "tasks",
+            "device", "steps", "step_count", "launches", "launch_count", "places", "kept", "last", "place_count",
+            "counters", "statuses", "seen", "failed", "asked", "graphs", "graph", "other", "runs", "tasks",
         )
     ]  # fmt: skip
 
@@ -145,9 +145,9 @@ class NativeLaunches:
         self, device: QueuedDevice, steps: Sequence[StepWords], launches: Sequence[NativeLaunch], places: int,
         counters: int, statuses: int, seen: int,
     ) -> None:  # fmt: skip
-        self.places, kept_places = ((ctypes.c_uint64 * max(places, 1))() for _ in range(2))
+        self.places, kept_places, last = ((ctypes.c_uint64 * max(places, 1))() for _ in range(3))
         held = (ctypes.c_int64 * max(counters, 1))()
-        kept: list[Any] = [device, held, kept_places]
+        kept: list[Any] = [device, held, kept_places, last]
         structures = (_Launch * max(len(launches), 1))()
         for structure, one in zip(structures, launches, strict=False):
             record = (ctypes.c_uint64 * max(len(one.record) // 8, 1)).from_buffer_copy(one.record)
@@ -163,8 +163,9 @@ class NativeLaunches:
         array = (Step * max(len(steps), 1))(*(Step(*s) for s in steps))
         self._launches = _Launches(
             device.address, ctypes.addressof(array), len(steps), ctypes.addressof(structures), len(launches),
-            ctypes.addressof(self.places), ctypes.addressof(kept_places), places, ctypes.addressof(held), statuses,
-            seen, 0, 0, 0 if any(words[0] == UNLESS for words in steps) else device.graphs, 0, 0, 0,
+            ctypes.addressof(self.places), ctypes.addressof(kept_places), ctypes.addressof(last), places,
+            ctypes.addressof(held), statuses, seen, 0, 0,
+            0 if any(words[0] == UNLESS for words in steps) else device.graphs, 0, 0, 0, 0,
         )  # fmt: skip
         self._kept = kept, structures, array
         self.fill = struct.Struct(f"={places}Q").pack_into

@@ -37,6 +37,7 @@ LOAD_MATRICES = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{}.b16.p3"
 COPY, COMMIT = "llvm.nvvm.cp.async.cg.shared.global.16.s", "llvm.nvvm.cp.async.commit.group"
 WAIT = "llvm.nvvm.cp.async.wait.group"
 POWER = "llvm.nvvm.ex2.approx.ftz.f"  # 2^x, within 2 ulp; of what is below the least normal number, 0
+RECIPROCAL = "llvm.nvvm.rcp.approx.ftz.f"
 LOG2_E = 1.4426950216293335, 1.925963033500011e-08  # in two parts
 LEAST, MOST = -126.0, 126.0  # exponents that a power of two is given as a factor of its own
 BIASED = 1.5 * 2**23 + 127  # adding it rounds to an integer, which then stands in the low bits as a float's exponent
@@ -86,6 +87,8 @@ class CudaLane(LaneWriter):
     def lowered(self, i: Instruction, ty: Type, values: list[str], exact: str) -> str:
         if i.op.name == "EXP2":
             return self.e.call("float", POWER, ("float", values[0]))
+        if i.op.name == "SIGMOID":
+            return self.e.narrow(self._sigmoid(self.e.widen(values[0], ty)), ty)
         return self._exponential(values[0]) if i.op.name == "EXP" else super().lowered(i, ty, values, exact)
 
     def _exponential(self, x: str) -> str:
@@ -105,6 +108,12 @@ class CudaLane(LaneWriter):
         factor = e.op(f"bitcast i32 {bits} to float")
         found = e.call("float", POWER, ("float", rest))
         return e.op(f"fmul float {found}, {factor}")
+
+    def _sigmoid(self, x: str) -> str:
+        """1 / (1 + 2^(-x log2 e)) of F32, as precise as 16-bit floats need it; what is too large is infinite there."""
+        e = self.e
+        power = e.call("float", POWER, ("float", e.op(f"fmul float {x}, {double(-LOG2_E[0])}")))
+        return e.call("float", RECIPROCAL, ("float", e.op(f"fadd float {power}, {double(1.0)}")))
 
     def _do_SubGroupXor(self, i: Instruction) -> None:
         """In words of 32 bits, as threads of a warp exchange them."""

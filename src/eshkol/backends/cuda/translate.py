@@ -47,7 +47,10 @@ _NEWEST = {9: "a"}  # major version whose own instructions have a target of thei
 GRID_WIDE = "GridSync"
 SERIAL = "PhaseWrite"
 NEIGHBOURS = frozenset({"NBRLoad", "NBRStore"})
-OWN = {"EXP": Type.F32, "EXP2": Type.F32}  # instructions that GPUs have something for, of this type: see `lane.py`
+SHORT = frozenset({Type.BF16, Type.F16})
+OWN = {  # instructions that GPUs have something for, of these types: see `lane.py`
+    "EXP": frozenset({Type.F32}), "EXP2": frozenset({Type.F32}), "SIGMOID": SHORT,
+}  # fmt: skip
 KERNEL = "kernel"  # the name of the one function of a module that is launched
 _SPECIAL = {"lane": "tid", "size": "ntid", "block": "ctaid"}
 
@@ -106,7 +109,7 @@ def in_base_instructions(program: Program) -> Program:
     own = {
         id(i)
         for index, i in enumerate(program.instructions)
-        if i.op.name in OWN and all(analysis.type_before(index, r) is OWN[i.op.name] for r in i.reads())
+        if i.op.name in OWN and all(analysis.type_before(index, r) in OWN[i.op.name] for r in i.reads())
     }
     return expand(program, lambda i: i.op.name not in LOWERINGS and id(i) not in own)
 

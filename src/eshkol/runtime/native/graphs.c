@@ -19,6 +19,7 @@ struct eshkol_graph {
     void *context, *graph, *ready;
     Node *nodes;
     size_t count, room, at; /* nodes, and which of them is told next */
+    size_t changes, before; /* nodes that are others than they were: now, and when it was run last */
 };
 
 eshkol_graph *eshkol_graph_new(const eshkol_graph_driver *driver, void *context)
@@ -74,11 +75,12 @@ static Node *next_node(eshkol_graph *graph, const void *kernel, const uint64_t *
 }
 
 /* Whether the words of a node have changed; they are its own from now on. */
-static int changed(Node *node, const uint64_t *words)
+static int changed(eshkol_graph *graph, Node *node, const uint64_t *words)
 {
     if (node->count == 0 || memcmp(node->words, words, node->count * sizeof *words) == 0)
         return 0;
     memcpy(node->words, words, node->count * sizeof *words);
+    graph->changes++;
     return 1;
 }
 
@@ -96,7 +98,7 @@ int eshkol_graph_kernel(eshkol_graph *graph, const eshkol_kernel_node *what, con
         return -1;
     if (graph->ready == NULL)
         return driver->add_kernel(&node->handle, graph->graph, before(graph), before(graph) != NULL, what);
-    return changed(node, words) ? driver->set_kernel(graph->ready, node->handle, what) : 0;
+    return changed(graph, node, words) ? driver->set_kernel(graph->ready, node->handle, what) : 0;
 }
 
 int eshkol_graph_copy(eshkol_graph *graph, uint64_t target, uint64_t source, size_t size)
@@ -116,7 +118,7 @@ int eshkol_graph_copy(eshkol_graph *graph, uint64_t target, uint64_t source, siz
     if (graph->ready == NULL)
         return driver->add_copy(&node->handle, graph->graph, before(graph), before(graph) != NULL, &what,
                                 graph->context);
-    return changed(node, words) ? driver->set_copy(graph->ready, node->handle, &what, graph->context) : 0;
+    return changed(graph, node, words) ? driver->set_copy(graph->ready, node->handle, &what, graph->context) : 0;
 }
 
 int eshkol_graph_run(eshkol_graph *graph, void *queue)
@@ -128,5 +130,12 @@ int eshkol_graph_run(eshkol_graph *graph, void *queue)
     } else if (graph->at != graph->count)
         return -1;
     graph->at = 0;
+    graph->before = graph->changes;
+    graph->changes = 0;
     return graph->driver->launch(graph->ready, queue);
+}
+
+size_t eshkol_graph_changes(const eshkol_graph *graph)
+{
+    return graph->before;
 }

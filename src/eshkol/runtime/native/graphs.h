@@ -62,6 +62,9 @@ int eshkol_graph_kernel(eshkol_graph *graph, const eshkol_kernel_node *what, con
 int eshkol_graph_copy(eshkol_graph *graph, uint64_t target, uint64_t source, size_t size);
 int eshkol_graph_run(eshkol_graph *graph, void *queue);
 
+/* How many of its kernels and copies were others than the time before, when it was run last. */
+size_t eshkol_graph_changes(const eshkol_graph *graph);
+
 /* What still runs goes on. */
 void eshkol_graph_free(eshkol_graph *graph);
 

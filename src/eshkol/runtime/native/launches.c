@@ -7,6 +7,7 @@
 #define STATUS_WORDS 2
 #define RUNS_BEFORE 2 /* of steps that become a graph: what is run once or twice is not worth making one */
 #define LEAST_TASKS 4 /* that a graph is quicker for than launches are */
+#define MANY_CHANGES 16 /* of a graph from one run to the next, of which a second graph is worth having */
 
 /* Makes a map of a record anew, if its tensor lies elsewhere. Rows of 128 bytes lie with their chunks of 16 exchanged
  * in shared memory, are fetched to the cache 256 bytes at a time, and what lies beyond an edge is zero. */
@@ -116,10 +117,22 @@ static int run_steps(eshkol_launches *all, eshkol_graph *graph)
     return code;
 }
 
+/* Whether there are two graphs, or the one there is was changed much when it was run last. */
+static int takes_turns(const eshkol_launches *all)
+{
+    return all->other != NULL || (all->graph != NULL && eshkol_graph_changes(all->graph) >= MANY_CHANGES);
+}
+
 /* The steps as a graph; 0 if that went well. If not, nothing was launched, and the places are as they were. */
 static int run_graph(eshkol_launches *all)
 {
     const size_t size = (size_t)all->place_count * sizeof *all->places;
+    if (takes_turns(all) && memcmp(all->last, all->places, size) != 0) {
+        eshkol_graph *graph = all->graph;
+        all->graph = all->other;
+        all->other = graph;
+    }
+    memcpy(all->last, all->places, size);
     if (all->graph == NULL)
         all->graph = eshkol_graph_new(all->graphs, all->device->context);
     if (all->graph == NULL)
@@ -173,5 +186,6 @@ int eshkol_launches_run(eshkol_launches *all)
 void eshkol_launches_end(eshkol_launches *all)
 {
     eshkol_graph_free(all->graph);
-    all->graph = NULL;
+    eshkol_graph_free(all->other);
+    all->graph = all->other = NULL;
 }

@@ -3,7 +3,8 @@
  * The steps are those of sequence.h over addresses of the device's memory. What is asked of the device goes through the
  * functions that its driver has, which are given by their addresses; nothing is linked. The host waits where a step
  * looks at a byte of the device's memory, and at the end if lanes of some launch may have failed. Steps that are run
- * again and again and look at nothing become a graph (graphs.h), where the driver has graphs.
+ * again and again and look at nothing become a graph (graphs.h), where the driver has graphs; or two that take turns:
+ * where results lie in other memory than what they take the place of, many addresses are every second time the same.
  */
 #ifndef ESHKOL_LAUNCHES_H
 #define ESHKOL_LAUNCHES_H
@@ -71,7 +72,7 @@ typedef struct {
     int64_t step_count;
     eshkol_launch *launches;
     int64_t launch_count;
-    uint64_t *places, *kept; /* `kept` has room for as many */
+    uint64_t *places, *kept, *last; /* `kept` has room for as many, and `last` has those of the last run of a graph */
     int64_t place_count;
     int64_t *counters;
     uint64_t statuses; /* where those of the launches lie, one after another; 0 if no lane can fail */
@@ -79,7 +80,7 @@ typedef struct {
     int64_t failed;    /* the step at which it ended early */
     int64_t asked;     /* what the device was asked for when it said that something is wrong */
     const eshkol_graph_driver *graphs; /* NULL where they are no graph */
-    eshkol_graph *graph;               /* what they are once they were run a few times */
+    eshkol_graph *graph, *other; /* what they are once they were run a few times, and of two that take turns the other */
     int64_t runs, tasks;               /* how often they were run without one, and launches and copies of a run */
 } eshkol_launches;
 

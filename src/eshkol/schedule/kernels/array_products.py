@@ -7,10 +7,12 @@ whose program is one instruction, which the machine's own code does as a whole (
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.operands import BufferOffset
+from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import Type
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes
@@ -38,19 +40,24 @@ def whole_product_kernel(node: Node, layouts: Sequence[Layout], terms: int) -> K
     names = [copied(k) if layout.copied else f"x{k}" for k, layout in enumerate(layouts)]
     for name in ("out", *names):
         b.buffer(name, ty)
-    rows, columns = node.shape[-2:]
+    b.emit(ROWS["BatchedGEMM"](*multiplied(node, BufferOffset("out"), names, layouts, terms)))
+    buffers = tuple((name, k) for k, (name, layout) in enumerate(zip(names, layouts, strict=True)) if not layout.copied)
+    scratch = tuple((name, x.dtype, x.size) for name, x in zip(names, layouts, strict=True) if x.copied)
+    return Kernel(shown(b.build()), ONE_LANE, None, ("out",), buffers, (), scratch)
+
+
+def multiplied(
+    node: Node, out: BufferOffset, names: Sequence[str], layouts: Sequence[Layout], terms: int
+) -> tuple[Any, ...]:
+    """The operands of the array instruction that multiplies the factors which lie in buffers of these names."""
+    ty, (rows, columns) = TYPES[node.dtype], node.shape[-2:]
     places = [BufferOffset(n, layout.offset * CHUNK * ty.size_bytes) for n, layout in zip(names, layouts, strict=True)]
     strides = [tuple(CHUNK * step for step in (*layout.steps, layout.stride)) for layout in layouts]
     extents = node.shape[:-2]
     if not extents:
         extents, strides = (1,), [(0, *line) for line in strides]
-    b.batched_gemm(
-        ty, BufferOffset("out"), *places, batch=count(extents), batches=extents, m=rows, n=columns, k=terms,
-        transpose_a=not layouts[0].deep, transpose_b=layouts[1].deep, a_strides=strides[0], b_strides=strides[1],
-    )  # fmt: skip
-    buffers = tuple((name, k) for k, (name, layout) in enumerate(zip(names, layouts, strict=True)) if not layout.copied)
-    scratch = tuple((name, x.dtype, x.size) for name, x in zip(names, layouts, strict=True) if x.copied)
-    return Kernel(shown(b.build()), ONE_LANE, None, ("out",), buffers, (), scratch)
+    turned = not layouts[0].deep, layouts[1].deep
+    return ty, out, *places, count(extents), rows, columns, terms, 1.0, *turned, extents, *strides, ()
 
 
 def is_whole_attention(a: SeenAttention, target: MachineDescription, *more: View) -> bool:

@@ -216,7 +216,9 @@ def _divided(phases: Phases, target: MachineDescription, in_columns: bool) -> in
     """Into how many parts each row is cut."""
     length = columns(phases.runs)
     if in_columns:
-        return max(1, min(target.busy * target.block // phases.lanes, length // FEWEST))
+        parts = max(1, min(target.busy * target.block // phases.lanes, length // FEWEST))
+        around = 1 << parts.bit_length(), 1 << (parts.bit_length() - 1)  # of one size, several reads are under way
+        return next((n for n in around if length % n == 0 and length // n >= FEWEST), parts)
     parts = max(1, min(-(-target.busy // phases.lanes), length // target.part_work))
     even = 1 << (parts.bit_length() - 1)
     return even if length % even == 0 else parts  # parts of one size need no look at where they end

@@ -18,6 +18,7 @@ from eshkol.schedule.cache import Cache
 from eshkol.schedule.kernels.blocks import block_parts_kernels, block_rows_kernel
 from eshkol.schedule.kernels.elements import elements_kernel, is_wide
 from eshkol.schedule.kernels.emit import Emitter
+from eshkol.schedule.kernels.followed_products import followed_product_kernels
 from eshkol.schedule.kernels.fuse import Group
 from eshkol.schedule.kernels.kernel import Kernel, bound, shown
 from eshkol.schedule.kernels.parts import parts_kernels
@@ -46,6 +47,8 @@ def lowered_group(group: Group) -> tuple[Kernel, ...]:
             found = (block_rows_kernel(group) if blocks else short_rows_kernel(group) or rows_kernel(group),)
         elif group.kind == "parts":
             found = block_parts_kernels(group) if blocks else parts_kernels(group)
+        elif group.kind == "product":
+            found = followed_product_kernels(group)
         else:
             kinds = tuple(_kind(s, group.shape) for s in shapes)
             alike = all(n.shape == group.shape for n in group.nodes)

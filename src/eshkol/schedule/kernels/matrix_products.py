@@ -73,19 +73,25 @@ def multiplies(node: Node, target: MachineDescription) -> bool:
 
 def matrix_product_kernels(node: Node, target: MachineDescription) -> tuple[Kernel, ...]:
     """The kernels of such a product, in the tiles that are estimated to take the least time."""
+    layouts, terms = laid_out(node, target)
+    before = [copying_kernel(node, k, layout, target) for k, layout in enumerate(layouts) if layout.copied]
+    if is_whole(node, target):
+        return *before, whole_product_kernel(node, layouts, terms)
+    rows, columns = node.shape[-2:]
+    cut = matrix_tilings(count(node.shape[:-2]), rows, columns, layouts[0].terms, target)[0]
+    after = [adding_kernel(node, cut.parts, target)] if cut.parts > 1 else []
+    return *before, _MatrixWriter(node, layouts, cut).kernel(), *after
+
+
+def laid_out(node: Node, target: MachineDescription) -> tuple[list[Layout], int]:
+    """How the factors of a product lie, and how many terms its sums have."""
     seen, split = _seen(node), pieces(node.dtype, target)
     axes = seen.axes()
     layouts = [
         Layout(view, [axis[k + 1] for axis in axes], node.dtype, split, left=k == 0)
         for k, view in enumerate((seen.x, seen.y))
     ]
-    before = [copying_kernel(node, k, layout, target) for k, layout in enumerate(layouts) if layout.copied]
-    if is_whole(node, target):
-        return *before, whole_product_kernel(node, layouts, seen.x.shape[-1])
-    rows, columns = node.shape[-2:]
-    cut = matrix_tilings(count(node.shape[:-2]), rows, columns, layouts[0].terms, target)[0]
-    after = [adding_kernel(node, cut.parts, target)] if cut.parts > 1 else []
-    return *before, _MatrixWriter(node, layouts, cut).kernel(), *after
+    return layouts, seen.x.shape[-1]
 
 
 def _seen(node: Node) -> Seen:

@@ -22,6 +22,7 @@ from eshkol.ops.dtypes import DType
 from eshkol.ops.row import Aval, Parts, Shape, Update
 from eshkol.ops.structural import CONST, PICK
 from eshkol.schedule.kernels.code import OutOfRegisters
+from eshkol.schedule.kernels.followed_products import with_products
 from eshkol.schedule.kernels.fuse import Group, smaller, steps
 from eshkol.schedule.kernels.fused import lowered_group
 from eshkol.schedule.kernels.kernel import ALIASES, Kernel, composed
@@ -210,7 +211,9 @@ class _Builder:
         """The steps that compute results from inputs, and where values lie; targets have places given."""
         order = needed(results, inputs)
         kept = {_root(r) for r in results}
-        tasks: Sequence[Node | Group] = _changes_late(steps(order, kept, self.target)) if self.fused else order
+        tasks: Sequence[Node | Group] = order
+        if self.fused:
+            tasks = _changes_late(with_products(steps(order, kept, self.target), kept, self.target))
         at = _Where(self, inputs, targets)
         self.tasks += tasks
         made: list[Step] = []

@@ -21,6 +21,8 @@ from eshkol.backends.cuda.warpgroups import (
     attention,
     attention_gradients,
     convolutions,
+    epilogues,
+    following,
     input_gradients,
     maps,
     products,
@@ -54,6 +56,8 @@ class Whole:
 
 def whole(program: Program, processors: int) -> Whole | None:
     """The kernel of a program, on a machine of so many processors."""
+    if len(program.instructions) > 2 and program.instructions[0].op.name == "BatchedGEMM":
+        return _followed(program, processors)
     if len(program.instructions) not in (1, 2) or any(i.op.name != "EXIT" for i in program.instructions[1:]):
         return None
     i = program.instructions[0]
@@ -81,6 +85,22 @@ def whole(program: Program, processors: int) -> Whole | None:
     layout = Layout.of(program)
     text = products.product_kernel(p, tile, with_maps(layout, len(found))[1], 8 * layout.word(p.c.buffer))
     return Whole(text, tiling.blocks(p, tile, processors), tile.threads, tile.memory, found)
+
+
+def _followed(program: Program, processors: int) -> Whole | None:
+    """A product with what follows it, whose rows are whole chunks."""
+    p = _product(program.instructions[0])
+    epilogue = None if p is None or program.instructions[0].c_strides else following.followed(program)
+    if p is None or epilogue is None or p.n % (16 // p.ty.size_bytes):
+        return None
+    tile = tiling.best(p, processors)
+    fitting = maps.fitting(epilogues.maps(p, tile, epilogue))
+    if fitting is None or any(one.offset % 8 for one in (*epilogue.outs, *epilogue.values)):
+        return None
+    layout = Layout.of(program)
+    words = {param.name: 8 * layout.word(param.name) for param in program.params}
+    text = epilogues.followed_kernel(p, tile, epilogue, with_maps(layout, len(fitting))[1], words)
+    return Whole(text, tiling.blocks(p, tile, processors), tile.threads, tile.memory, fitting)
 
 
 def _product(i: Instruction) -> Product | None:

@@ -106,12 +106,17 @@ class Tile:
 def maps(p: Product, tile: Tile) -> tuple[TensorMap, ...]:
     """The tensor maps of A, B and, if the machine can copy its rows, C."""
     share = tile.columns // tile.below
-    result = _map(p, p.c, p.m, p.n, ROWS)
+    result = result_map(p)
     factors = (
         _map(p, p.a, p.m, p.k, DEPTH if p.a.turned else lines(p, tile)),
         _map(p, p.b, p.k, p.n, DEPTH if not p.b.turned else share),
     )
     return (*factors, result) if result.suits and not tile.shares else factors
+
+
+def result_map(p: Product) -> TensorMap:
+    """The map of C, in boxes of what a group has of 64 columns."""
+    return _map(p, p.c, p.m, p.n, ROWS)
 
 
 def lines(p: Product, tile: Tile) -> int:

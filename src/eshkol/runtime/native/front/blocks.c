@@ -2,7 +2,9 @@
  *
  * Comes in: sizes, and addresses of what is not needed any more. Goes out: addresses. What is not here, Python asks the
  * driver for (backends/cuda/memory.py). A block serves a request that is not much smaller. A device with several queues
- * has a pool for each, to which blocks that were taken for it return: what is still under way there may use them. */
+ * has a pool for each, to which blocks that were taken for it return: what is still under way there may use them. Of
+ * blocks of a size the lowest is taken: who asks for the same again finds it where it was, in whatever order blocks came
+ * back, and what a graph of launches was told of addresses still holds. */
 #include "front.h"
 
 #include <stdlib.h>
@@ -12,7 +14,7 @@
 
 typedef struct {
     uint64_t size;
-    uint64_t *kept; /* addresses */
+    uint64_t *kept; /* addresses, the lowest last */
     Size count, room;
 } Shelf;
 
@@ -126,7 +128,11 @@ static void keep(Blocks *all, uint64_t address, uint64_t size, Size pool)
         shelf->kept = kept;
         shelf->room = room;
     }
-    if (shelf) shelf->kept[shelf->count++] = address;
+    if (!shelf) return;
+    Size at = shelf->count++;
+    for (; at && shelf->kept[at - 1] < address; at--)
+        shelf->kept[at] = shelf->kept[at - 1];
+    shelf->kept[at] = address;
 }
 
 /* A kept block that is not much larger; its size, or 0. */
