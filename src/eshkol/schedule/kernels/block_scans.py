@@ -3,8 +3,8 @@
 Comes in: `cumsum` and `cumprod` of a large tensor, seen as [before, length, after]. Goes out: a kernel, or two. Along
 the last axis a block goes over a row in tiles, of which every lane has a vector: lanes of a sub-group find out in
 registers what is before them, sub-groups in the memory that a block shares. Along other axes a lane has neighbouring
-columns, and goes down them. Where there are too few rows, or columns, for all of the machine, each is cut into parts; a kernel
-before takes the total of each part, of which those in front are what a part begins with.
+columns, and goes down them. Where there are too few rows, or columns, for all of the machine, each is cut into parts;
+a kernel before takes the total of each part, of which those in front are what a part begins with.
 """
 
 from __future__ import annotations
