@@ -306,8 +306,30 @@ def test_a_branch_over_arithmetic_leaves_bounds_known():
     assert launch.kernel.lanes * BLOCKS.several == x.size
     text = text_of(launch.kernel.program)
     assert "fault" not in text
-    assert text.count("ld.global") == text.count("st.global") == BLOCKS.several
+    assert text.count("ld.global.v4.b32") == text.count("st.global.v4.b32") == 1
     assert "fault" in text_of(launch.kernel.program, fast=False)
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "dtype", "whole"),
+    [
+        (lambda x: ek.softmax(x, -1), (600, 1024), "bfloat16", True),  # in registers
+        (lambda x: ek.log_softmax(x, -1), (600, 1 << 15), "float32", True),  # in shared memory, in loops
+        (lambda x: x.sum(axis=0), (8192, 256), "bfloat16", False),  # the kernel that combines reads numbers
+        (lambda x: x.mean(axis=(0, 2)), (64, 16, 1 << 10), "float32", False),
+        (lambda x: ek.permute(x, (1, 0, 2)) * 2, (64, 64, 128), "float32", True),
+    ],
+)
+def test_neighbours_are_read_and_written_at_once(function, shape, dtype, whole):
+    """Whole vectors, whatever lanes of a row share; none is checked."""
+    x = ek.zeros(shape, dtype=dtype).realize()
+    steps = ek.jit(function).traced(x).compiled.plan(replace(BLOCKS, shared_memory=200 << 10)).steps
+    texts = [text_of(step.kernel.program) for step in (steps if whole else steps[:1])]
+    for text in texts:
+        assert "fault" not in text
+        assert set(re.findall(r"ld\.global\.\S+", text)) == {"ld.global.v4.b32"}
+        assert set(re.findall(r"st\.global\.\S+", text)) <= {"st.global.v4.b32"} or not whole
+        assembled(text, PLAIN)
 
 
 def test_remainders_are_exact():

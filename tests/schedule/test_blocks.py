@@ -18,11 +18,11 @@ from eshkol.graph import interpret
 from eshkol.graph.node import Node, buffer, topological
 from eshkol.ops import dtypes
 from eshkol.ops.contraction import matrix_product
-from eshkol.ops.elementwise import exp
+from eshkol.ops.elementwise import cast, exp
 from eshkol.ops.movement import permute
 from eshkol.ops.products import prod
 from eshkol.ops.reductions import max_, min_, sum_
-from eshkol.schedule.kernels.blocks import MOST_ALONE, MOST_HELD
+from eshkol.schedule.kernels.block_rows import MOST_ALONE, MOST_HELD
 from eshkol.schedule.plan.steps import Launch, Plan, planned
 from eshkol.schedule.run import stepwise
 
@@ -57,23 +57,51 @@ def normalized(x: Any) -> Any:
 @pytest.mark.parametrize("machine", ["blocks", "cpu"])
 @pytest.mark.parametrize("length", [1, 4, 5, 8, 15, 16, 17, 40])
 def test_rows(length: int, machine: str) -> None:
-    plan = agrees([normalized(leaf(7, length))], machine=machine)
-    # Short rows are left to a lane each; those that are whole rounds of a sub-group, of which there are many, to one.
-    left = length <= SMALL.short_row or (machine == "blocks" and length % DESCRIPTION.subgroup == 0)
-    assert (sum(barriers(plan)) == 0) == left
+    """Short ones are left to a lane each; many others to a sub-group each, where there is one; few to a block each."""
+    many, few = (agrees([normalized(leaf(rows, length))], machine=machine) for rows in (7, 3))
+    short = length <= SMALL.short_row
+    assert (sum(barriers(many)) == 0) == (short or machine == "blocks")
+    assert (sum(barriers(few)) == 0) == (short or (machine == "blocks" and length in (8, 16)))  # of four vectors
+
+
+LONGEST = 2 * 16 * MOST_HELD  # a block of twice the everyday size, each of whose lanes holds as much as it can
 
 
 @pytest.mark.parametrize(
-    ("length", "reads"), [(16, 1), (48, 3), (16 * MOST_HELD, MOST_HELD), (50, 2), (16 * MOST_HELD + 16, 10)]
+    ("length", "reads"), [(15, 1), (16, 4), (48, 4), (50, 4), (16 * MOST_HELD, MOST_HELD), (LONGEST, MOST_HELD)]
 )
 def test_what_lanes_read_of_a_row_stays_in_registers(length: int, reads: int) -> None:
-    """Where each has equally many, and not too many: in straight code; else in loops, each of which reads again."""
+    """In straight code, as vectors of four; in the last round some lanes have none."""
     (step,) = agrees([normalized(leaf(3, length))], replace(SMALL, long=1 << 20)).steps
     assert isinstance(step, Launch)
-    assert str(step.kernel.program).count("[x0") == reads
+    text = str(step.kernel.program)
+    assert text.count("[x0") == reads
+    assert ("vectors" in step.kernel.program.metadata) == (length % 2 == 0)
+    assert step.kernel.program.metadata.get("lanes") == ("32" if length > 16 * MOST_HELD else None)
 
 
-@pytest.mark.parametrize(("length", "reads"), [(8, 2), (4 * MOST_ALONE, MOST_ALONE)])
+@pytest.mark.parametrize("length", [LONGEST + 4, 2 * LONGEST, LONGEST + 15])
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.bfloat16])
+def test_long_rows_lie_in_shared_memory(length: int, dtype: dtypes.DType) -> None:
+    """They are read once, and powers lie where the elements were that they are of, if they take as much room."""
+    target = replace(SMALL, long=1 << 20)
+    rng = np.random.default_rng(length)
+    x = buffer(rng.normal(size=(3, length)).astype(np.float32).astype(dtype.numpy), dtype)
+    wide = x if dtype is dtypes.float32 else cast(x, dtypes.float32)
+    (step,) = agrees([normalized(wide)], target).steps
+    assert isinstance(step, Launch)
+    assert step.kernel.launch is not None
+    loops = str(step.kernel.program).split("BarSync")
+    assert ["[x0" in loop for loop in loops] == [True, *[False] * (len(loops) - 1)]
+    assert sum("EXP" in loop for loop in loops) == (1 if dtype is dtypes.float32 else 2)
+    assert step.kernel.launch.shared_memory >= length * dtype.size
+    few = replace(target, shared_memory=length * dtype.size - 1)  # where there is no room, each loop reads again
+    (step,) = agrees([normalized(wide)], few).steps
+    assert isinstance(step, Launch)
+    assert sum("[x0" in loop for loop in str(step.kernel.program).split("BarSync")) > 1
+
+
+@pytest.mark.parametrize(("length", "reads"), [(8, 4), (12, 4), (4 * MOST_ALONE, MOST_ALONE)])
 def test_many_rows_have_a_sub_group_each(length: int, reads: int) -> None:
     """Blocks have several of them, the last one not all, and lanes need not meet."""
     plan = agrees([normalized(leaf(7, length)), sum_(leaf(7, length), 1)], replace(SMALL, long=1 << 20))
@@ -168,10 +196,11 @@ def test_products_and_sums_of_other_dtypes(dtype: dtypes.DType) -> None:
 
 
 def test_a_group_that_needs_too_much_shared_memory_is_cut() -> None:
-    x = leaf(5, 20)
+    x = leaf(5, 60)
     sums = [sum_(x * float(k), 1) for k in range(1, 7)]
-    assert len(agrees(sums).steps) == 1
-    assert len(agrees(sums, replace(SMALL, shared_memory=50)).steps) > 1
+    target = replace(SMALL, long=1 << 20)
+    assert len(agrees(sums, target).steps) == 1
+    assert len(agrees(sums, replace(target, shared_memory=50)).steps) > 1
 
 
 def test_a_nan_is_never_passed_over() -> None:

@@ -130,6 +130,7 @@ class MachineDescription:
     long: int = 1 << 15  # elements of few rows, from which on rows are taken in parts
     part_work: int = 8192  # elements of such a part, at least
     short_row: int = 32  # of blocks: elements of a row that are left to one lane
+    vector: int = 16  # of blocks: bytes that a lane reads or writes at once
     several: int = 4  # of blocks: elements that a lane has under way at a time, so that many loads are in flight
     wide: int = 1 << 18  # of blocks: elements from which on a lane computes several
     processors: int = 128  # of blocks: among which blocks are shared out; each runs a few at a time

@@ -27,7 +27,8 @@ RESERVED_NAMES = frozenset({"shared", "class", "pool"})
 BLOCK_LIMIT = 1024  # lanes per block that every backend accepts
 LANE_LIMIT = 1 << 40
 JSON_VERSION = 1
-# Metadata: neighbouring elements of buffers may be read and written together, though that takes registers.
+# Metadata: neighbouring elements of buffers may be read and written together, though that takes registers. It names the
+# buffers of no declared size that begin at multiples of 16 bytes all the same.
 VECTORS = "vectors"
 # Metadata: how many lanes blocks have at most, so that there are registers for all of them.
 LANES = "lanes"

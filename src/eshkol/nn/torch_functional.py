@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eshkol.errors import ShapeError, TensorError
+from eshkol.nn.linear_loss import linear_cross_entropy
 from eshkol.tensors import api as ek
 from eshkol.tensors.drawing import next_key
 
@@ -138,6 +139,6 @@ OWN: dict[str, Callable[..., Any]] = {
     for f in (
         embedding, dropout, pad, scaled_dot_product_attention, gumbel_softmax, pairwise_distance, margin_ranking_loss,
         hinge_embedding_loss, soft_margin_loss, multilabel_soft_margin_loss, softplus, instance_norm,
-        multi_head_attention_forward,
+        multi_head_attention_forward, linear_cross_entropy,
     )
 } | {"dropout1d": dropout1d, "dropout2d": dropout2d, "dropout3d": dropout3d}  # fmt: skip

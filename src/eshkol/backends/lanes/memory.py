@@ -23,7 +23,7 @@ from eshkol.atlas.operands import (
     address_register,
     far_index,
 )
-from eshkol.atlas.program import ParamKind
+from eshkol.atlas.program import VECTORS, ParamKind
 from eshkol.atlas.types import Type
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.emitter import llvm_type
@@ -127,8 +127,10 @@ class LaneMemory(LaneState, ABC):
         if isinstance(base, Shared):
             return self.shared_alignment
         param = self.program.param.get(base.handle) if isinstance(base, BufferOffset) else None
-        if param is None or param.ty is None or param.count is None:
+        if param is None or param.ty is None:
             return 1
+        if param.count is None:
+            return self.buffer_alignment if param.name in self.program.metadata.get(VECTORS, "").split() else 1
         return gcd(param.count * param.ty.size_bytes, self.buffer_alignment)
 
     def _placed(self, access: Access) -> str | None:

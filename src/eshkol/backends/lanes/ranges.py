@@ -386,8 +386,7 @@ class _Walk:
         most = base.handle if isinstance(base, BufferOffset) else SHARED_MEMORY
         if not value.tight or not self._promised(most, end):
             return ""
-        if isinstance(base, Shared):
-            self.found.steps[index] = gcd(place.constant, *(factor for _, factor in place.terms))
+        self.found.steps[index] = gcd(place.constant, *(factor for _, factor in place.terms))
         return "promised"
 
     def _promised(self, most: str | int, end: Bound) -> bool:

@@ -1,222 +1,64 @@
-"""Kernels for machines of blocks: the lanes of a block go over a row side by side, and combine what they found.
+"""Reductions in parts for machines of blocks: few long rows, and columns.
 
-Comes in: a group with reductions, as `rows.py` and `parts.py` take it for cores. Goes out: kernels in which
-neighbouring lanes read neighbouring elements. Lanes of a sub-group exchange partial results in registers; those of
-sub-groups meet in the memory that a block shares. Long rows of which there are few are taken in parts by several
-blocks, and columns by lanes that stand side by side; another kernel combines the parts. How the work is divided depends
-on shapes and the description of the machine alone.
+Comes in: a group with reductions, as `parts.py` takes it for cores. Goes out: kernels in which neighbouring lanes read
+neighbouring elements. Long rows of which there are few are taken in parts by several blocks, and columns by lanes that
+stand side by side; another kernel combines the parts. How the work is divided depends on shapes and the description of
+the machine alone. What lanes that have a row together do is in `sharing.py`, rows that a block has whole are in
+`block_rows.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from eshkol.atlas.machines import MachineDescription
-from eshkol.atlas.program import LaunchConfig
+from eshkol.atlas.program import VECTORS, LaunchConfig
 from eshkol.graph.node import Node
-from eshkol.ops.shapes import count
-from eshkol.schedule.kernels.code import OutOfRegisters
+from eshkol.schedule.kernels.block_rows import block_rows_kernel
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import Kernel
-from eshkol.schedule.kernels.rows import Phases, Writer, merge, neutral, operation, rows_kernel, working
+from eshkol.schedule.kernels.rows import Phases, Writer, operation, rows_kernel, working
 from eshkol.schedule.kernels.scalars import Scalar
+from eshkol.schedule.kernels.sharing import (
+    Deal,
+    SharedRow,
+    begun,
+    bounded,
+    combined,
+    digits,
+    launch,
+    neighbours,
+    point_at,
+    vector_of,
+    vector_points,
+    width_for,
+)
 from eshkol.schedule.kernels.space import Point, columns
 
-FEWEST = 64  # terms of a part of a column
-MOST_HELD = 32  # elements of a row that a lane keeps in registers from one loop over it to the next
-MOST_ALONE = 24  # the same, where a sub-group has a row alone: more were slower on an H200
-
-
-@dataclass(frozen=True, slots=True)
-class SharedRow:
-    """A lane's place among those that share a row: lane number `place` of `width`, a power of two."""
-
-    place: Scalar
-    width: int
-
-    def rounds(self, e: Emitter, total: int | Scalar) -> Scalar:
-        """How many of so many elements, dealt out one by one, are the lane's."""
-        if isinstance(total, int):
-            if total % self.width == 0:
-                return e.number(total // self.width)
-            total = e.number(total)
-        before = total + (self.width - 1) - self.place  # so that it is never below 0
-        return before // self.width
-
-    def elements(self, e: Emitter, total: int, several: int, take: Callable[[Scalar], None]) -> None:
-        """Code for each of so many elements that is the lane's: several in a round, and then what is left."""
-        whole = total // (several * self.width)
-        if whole > 1 and several > 1:
-            with e.counted(whole) as round_:
-                for k in range(several):
-                    at = (round_ * several + k) * self.width + self.place
-                    take(e.at_most(at, total - 1))
-        else:
-            whole = 0
-        done = whole * several * self.width
-        left = total - done
-        if left:
-            with e.counted(self.rounds(e, left)) as round_:
-                at = round_ * self.width + (self.place + done)
-                take(e.at_most(at, total - 1) if left % self.width == 0 else bounded(e, at, total - 1))
-
-
-def bounded(e: Emitter, at: Scalar, last: int) -> Scalar:
-    """A place that is at most `last` anyhow, in a way that machines see, too: they leave checks out then."""
-    return e.at_most(e.op("MIN", at, e.number(last)), last)
-
-
-def width_for(elements: int, target: MachineDescription) -> int:
-    """How many lanes share so many elements."""
-    return min(target.block, 1 << max(elements - 1, 1).bit_length())
-
-
-# --- rows -----------------------------------------------------------------------------------------
-
-
-def block_rows_kernel(group: Any) -> Kernel:
-    """Rows that a block computes each; short ones are left to a lane each."""
-    phases = Phases(group.nodes, group.outs, group.runs)
-    row_length = columns(group.runs)
-    if row_length <= group.target.short_row:
-        return rows_kernel(group)
-    subgroup, width = group.target.subgroup, width_for(row_length, group.target)
-    each, left = divmod(row_length, subgroup)
-    if 1 < subgroup < width and each <= MOST_ALONE and not left and phases.lanes >= group.target.busy:
-        with suppress(OutOfRegisters):
-            return _rows(group, phases, subgroup, each)  # a sub-group for each row, whose lanes need not meet
-    each, left = divmod(row_length, width)
-    if phases.loops > 1 and each <= MOST_HELD and not left:
-        with suppress(OutOfRegisters):
-            return _rows(group, phases, width, each)
-    return _rows(group, phases, width, 0)
-
-
-def _rows(group: Any, phases: Phases, width: int, held: int) -> Kernel:
-    """Rows whose elements so many lanes share; each keeps so many in registers, or reads them again in every loop."""
-    w = Writer(group, phases, phases.lanes * width)
-    e, hosts = w.e, {} if held else phases.hosts()
-    side = SharedRow(e.lane % width, width)
-    w.begin(e.lane // width)
-    points = [_point(w, e.at_most(side.place + k * width, columns(group.runs) - 1)) for k in range(held)]
-    for loop in range(phases.loops):
-        for node in phases.row:
-            if phases.level[node] == loop and node not in w.values.rows:
-                w.finished(node)
-        _loop(w, loop, side, hosts, points)
-        w.note_kept(loop, hosts)
-    w.compute_rows()
-    with e.only_if(e.compare("EQ", side.place, 0)):
-        w.store_rows()
-    lanes = group.target.block if width == group.target.subgroup > 1 else width
-    return w.kernel(_launch(w, lanes), fixed=not phases.runs[0][1])
-
-
-def _launch(w: Writer, width: int) -> LaunchConfig:
-    """Blocks of so many lanes, for a row or part, or for several rows; a group of too much shared memory is cut."""
-    if w.e.shared_memory > w.group.target.shared_memory:
-        raise OutOfRegisters(f"a kernel needs {w.e.shared_memory} bytes of shared memory")
-    return LaunchConfig.linear(w.lanes, width, w.e.shared_memory)
-
-
-def _point(w: Writer, at: Scalar) -> Point:
-    """The point at a place of the row."""
-    return w.point(w.kept, _digits(w.e, at, [n for n, keep in w.phases.runs if not keep]))
-
-
-def _loop(w: Writer, loop: int, side: SharedRow, hosts: dict[Node, tuple[Node, int]], points: Sequence[Point]) -> None:
-    """One loop over the elements of a row, by the lanes of a block side by side.
-
-    Points are those of a lane's elements, if it keeps them: what is known of them in one loop is known in the next.
-    """
-    e, phases = w.e, w.phases
-    mine = [n for n in phases.reductions if phases.level[n] == loop + 1]
-    totals = _begun(e, mine)
-
-    def take(point: Point) -> None:
-        for node, term in w.terms(point, loop).items():
-            e.accumulate(totals[node], operation(node), term)
-        w.write_full(point, loop, hosts)
-
-    for point in points:
-        take(point)
-    if not points:
-        length = columns(phases.runs)
-        side.elements(e, length, w.group.target.several, lambda at: take(_point(w, at)))
-    for node, total in _combined(e, totals, side, w.group.target.subgroup).items():
-        w.values.rows[node] = e.convert(total, node.dtype)
-    if any(first == loop for _, first in hosts.values()):
-        e.barrier()  # what one lane has kept, another may pick
-
-
-def _begun(e: Emitter, reductions: Sequence[Node]) -> dict[Node, Scalar]:
-    return {n: e.variable(e.constant(neutral(n), working(n))) for n in reductions}
-
-
-def _digits(e: Emitter, flat: Scalar, extents: Sequence[int]) -> list[Scalar]:
-    return [e.digit(flat, count(tuple(extents[k + 1 :])), n) for k, n in enumerate(extents)]
-
-
-def _combined(e: Emitter, totals: dict[Node, Scalar], side: SharedRow, subgroup: int) -> dict[Node, Scalar]:
-    """Partial results of the lanes that share a row, as one that all of them have.
-
-    Lanes of a sub-group exchange theirs in registers; what each sub-group found meets in shared memory, of which every
-    sub-group reads and combines all, so that there is one barrier. Where there are more sub-groups than lanes in one
-    (or none), a tree of steps with a barrier after each comes before that.
-    """
-    if side.width == 1 or not totals:
-        return totals
-    near = min(subgroup, side.width)
-    totals = _exchanged(e, totals, near)
-    groups = side.width // near
-    if groups == 1:
-        return totals
-    memory = {node: e.shared(total.dtype, groups) for node, total in totals.items()}
-    group = e.at_most(side.place // near, groups - 1)
-    with e.only_if(e.compare("EQ", side.place % near, 0)) if near > 1 else nullcontext():
-        for node, total in totals.items():
-            memory[node].store(group, total)
-    e.barrier()
-    while groups > near:
-        groups //= 2
-        with e.only_if(e.compare("LT", side.place, groups)):
-            for node, shared in memory.items():
-                one, other = shared.load(side.place), shared.load(bounded(e, side.place + groups, 2 * groups - 1))
-                shared.store(side.place, merge(e, node, one, other))
-        e.barrier()
-    return _exchanged(e, {node: shared.load(side.place % groups) for node, shared in memory.items()}, groups)
-
-
-def _exchanged(e: Emitter, totals: dict[Node, Scalar], width: int) -> dict[Node, Scalar]:
-    """Values of so many neighbouring lanes of a sub-group, combined in each of them."""
-    step = width // 2
-    while step:
-        totals = {node: merge(e, node, total, e.other_lane(total, step)) for node, total in totals.items()}
-        step //= 2
-    return totals
-
-
-# --- parts ----------------------------------------------------------------------------------------
+FEWEST = 32  # terms of a part of a column
+SECTOR = 8  # neighbouring columns whose parts are taken together: floats that memory gives at once
+_ALIGNED = {VECTORS: ""}  # what programs with vectors say; all their buffers have declared sizes
 
 
 def block_parts_kernels(group: Any) -> tuple[Kernel, ...]:
     """Reductions of few long rows, or of columns: parts, and what combines them."""
     phases = Phases(group.nodes, group.outs, group.runs)
     in_columns = group.runs[-1][1]
-    parts = _divided(phases, group.target, in_columns)
+    vector = vector_of(group, phases) if in_columns else 1
+    parts = _divided(phases, group.target, in_columns, vector)
     if parts == 1:
         return ((rows_kernel if in_columns else block_rows_kernel)(group),)
-    return (_columns if in_columns else _stretches)(group, phases, parts), _combining(group, phases, parts)
+    if in_columns:
+        return _columns(group, phases, parts, vector), _combining(group, phases, parts, SECTOR)
+    return _stretches(group, phases, parts), _combining(group, phases, parts, 1)
 
 
-def _divided(phases: Phases, target: MachineDescription, in_columns: bool) -> int:
-    """Into how many parts each row is cut."""
+def _divided(phases: Phases, target: MachineDescription, in_columns: bool, vector: int) -> int:
+    """Into how many parts each row is cut, or so many columns together."""
     length = columns(phases.runs)
     if in_columns:
-        parts = max(1, min(target.busy * target.block // phases.lanes, length // FEWEST))
+        parts = max(1, min(target.busy * target.block * vector // phases.lanes, length // FEWEST))
         around = 1 << parts.bit_length(), 1 << (parts.bit_length() - 1)  # of one size, several reads are under way
         return next((n for n in around if length % n == 0 and length // n >= FEWEST), parts)
     parts = max(1, min(-(-target.busy // phases.lanes), length // target.part_work))
@@ -234,38 +76,96 @@ def _stretches(group: Any, phases: Phases, parts: int) -> Kernel:
     block, side = e.lane // width, SharedRow(e.lane % width, width)
     part, row = block // phases.lanes, block % phases.lanes
     w.begin(row)
-    totals = _begun(e, phases.reductions)
-    if length % size == 0:
-        side.elements(e, size, target.several, lambda at: _take(w, totals, e.at_most(part * size + at, length - 1)))
+    totals = begun(e, phases.reductions)
+    vector = vector_of(group, phases)
+    if length % size == 0 and vector > 1 and size % vector == 0:
+        deal = Deal(size, width, vector)
+        for numbers in deal.rounds(e, side.place):
+            wholes = [e.at_most(part * (size // vector) + n, length // vector - 1) for n in numbers]
+            points = [point for number in wholes for point in vector_points(w, number, vector)]
+            _take(w, totals, points)
+    elif length % size == 0:
+        side.elements(
+            e, size, target.several, lambda at: _take(w, totals, [point_at(w, e.at_most(part * size + at, length - 1))])
+        )
     else:
         with e.counted(side.rounds(e, _length_of(e, part, size, length))) as round_:
-            _take(w, totals, bounded(e, part * size + (round_ * width + side.place), length - 1))
-    totals = _combined(e, totals, side, w.group.target.subgroup)
+            _take(w, totals, [point_at(w, bounded(e, part * size + (round_ * width + side.place), length - 1))])
+    totals = combined(e, totals, side, w.group.target.subgroup)
     with e.only_if(e.compare("EQ", side.place, 0)):
         _store_parts(w, totals, parts, part * phases.lanes + row)
-    return w.kernel(_launch(w, width), fixed=True)
+    return w.kernel(launch(w, width), fixed=True, told=_ALIGNED)
 
 
-def _columns(group: Any, phases: Phases, parts: int) -> Kernel:
-    """A lane for each part of a column: neighbouring lanes have neighbouring columns."""
-    length = columns(phases.runs)
+def _columns(group: Any, phases: Phases, parts: int, vector: int) -> Kernel:
+    """A lane for each part of so many columns: neighbouring lanes have neighbouring columns."""
+    length, across = columns(phases.runs), phases.lanes // vector
     size = -(-length // parts)
-    w = Writer(group, phases, parts * phases.lanes)
+    w = Writer(group, phases, parts * across)
     e = w.e
-    part, row = e.lane // phases.lanes, e.lane % phases.lanes
-    w.begin(row)
-    totals = _begun(e, phases.reductions)
+    part, number = e.lane // across, e.lane % across
+    heads = _begun_beside(w, number, vector)
+    totals = [begun(e, phases.reductions) for _ in heads]
+
+    def take(places: Sequence[Scalar]) -> None:
+        rows = [_beside(w, heads, at) for at in places]
+        for points in rows:
+            for head, mine, point in zip(heads, totals, points, strict=True):
+                head.put(w)
+                for node, term in w.terms(point, 0).items():
+                    e.accumulate(mine[node], operation(node), term)
+        for points in rows:
+            w.write_full(points, 0, {})
+
     several = group.target.several
     if length % size == 0 and size % several == 0 and size > several:  # several reads are under way at a time
         with e.counted(size // several) as j:
-            for k in range(several):
-                _take(w, totals, e.at_most(part * size + (j * several + k), length - 1))
+            take([e.at_most(part * size + (j * several + k), length - 1) for k in range(several)])
     else:
         with e.counted(_length_of(e, part, size, length)) as j:
             at = part * size + j
-            _take(w, totals, e.at_most(at, length - 1) if length % size == 0 else bounded(e, at, length - 1))
-    _store_parts(w, totals, parts, part * phases.lanes + row)
-    return w.kernel(LaunchConfig.linear(w.lanes, group.target.block), fixed=True)
+            take([e.at_most(at, length - 1) if length % size == 0 else bounded(e, at, length - 1)])
+    first = part * phases.lanes + number * vector
+    for k, mine in enumerate(totals):
+        _store_parts(w, mine, parts, e.beyond(first, k))
+    return w.kernel(LaunchConfig.linear(w.lanes, group.target.block), fixed=True, told=_ALIGNED)
+
+
+class _Head(NamedTuple):
+    """What is known of a column before its elements are."""
+
+    kept: list[Scalar]
+    row: Scalar
+    row_point: Point
+    row_reads: dict[Any, Scalar]
+    places: dict[Node, Scalar]
+
+    def put(self, w: Writer) -> None:
+        """Say that the code to come is about this column."""
+        w.kept, w.row, w.row_point = self.kept, self.row, self.row_point
+        w.values.row_reads, w.values.places = self.row_reads, self.places
+
+
+def _begun_beside(w: Writer, number: Scalar, vector: int) -> list[_Head]:
+    """Begin with so many neighbouring columns."""
+    kept = [n for n, keep in w.phases.runs if keep]
+    *outer, last = digits(w.e, number, [*kept[:-1], kept[-1] // vector])
+    heads = []
+    for row, at in zip(neighbours(w.e, number, vector), neighbours(w.e, last, vector), strict=True):
+        point = Point(w.e, (w.phases.lanes,), (row,))
+        heads.append(_Head([*outer, at], row, point, {}, {}))
+        heads[-1].put(w)
+        w.preload(w.kept)
+    return heads
+
+
+def _beside(w: Writer, heads: Sequence[_Head], at: Scalar) -> list[Point]:
+    """The points of neighbouring columns at a place along them."""
+    places = digits(w.e, at, [n for n, keep in w.phases.runs if not keep])
+    points = [w.point(head.kept, places) for head in heads]
+    for k, point in enumerate(points[1:], 1):
+        point.lies_at(w.e.beyond(points[0].flat, k))
+    return points
 
 
 def _length_of(e: Emitter, part: Scalar, size: int, length: int) -> int | Scalar:
@@ -277,12 +177,12 @@ def _length_of(e: Emitter, part: Scalar, size: int, length: int) -> int | Scalar
     return e.at_most(e.op("MIN", left, e.number(size)), size)
 
 
-def _take(w: Writer, totals: dict[Node, Scalar], at: Scalar) -> None:
-    """Take the element at a place of the row into the totals, and write what is wanted of it."""
-    point = _point(w, at)
-    for node, term in w.terms(point, 0).items():
-        w.e.accumulate(totals[node], operation(node), term)
-    w.write_full(point, 0, {})
+def _take(w: Writer, totals: dict[Node, Scalar], points: Sequence[Point]) -> None:
+    """Take elements into the totals, and write what is wanted of them."""
+    for terms in [w.terms(point, 0) for point in points]:
+        for node, term in terms.items():
+            w.e.accumulate(totals[node], operation(node), term)
+    w.write_full(points, 0, {})
 
 
 def _store_parts(w: Writer, totals: dict[Node, Scalar], parts: int, position: Scalar) -> None:
@@ -290,27 +190,52 @@ def _store_parts(w: Writer, totals: dict[Node, Scalar], parts: int, position: Sc
         w.part(f"part{k}", working(node), parts * w.phases.lanes).store(position, total)
 
 
-def _combining(group: Any, phases: Phases, parts: int) -> Kernel:
-    """The kernel that takes the parts of each row together and computes what follows."""
-    width = width_for(parts, group.target) if parts > group.target.short_row else 1
-    w = Writer(group, phases, phases.lanes * width)
+def _combining(group: Any, phases: Phases, parts: int, together: int) -> Kernel:
+    """The kernel that takes the parts of each row together and computes what follows.
+
+    Lanes that have parts of a row stand side by side, or, where so many rows go together, lanes that have the same part
+    of neighbouring rows: parts of columns lie so.
+    """
+    target = group.target
+    if parts <= target.short_row:
+        return _combined_alone(group, phases, parts)
+    together = min(together, target.subgroup, 1 << (phases.lanes.bit_length() - 1))
+    width = width_for(parts * together, target) // together
+    blocks = -(-phases.lanes // together)
+    w = Writer(group, phases, blocks * together * width)
     e = w.e
-    side = SharedRow(e.lane % width if width > 1 else e.number(0), width)
-    w.begin(e.lane // width if width > 1 else e.lane)
-    totals = _begun(e, phases.reductions)
-
-    def take(part: Scalar) -> None:
-        for k, (node, total) in enumerate(totals.items()):
-            memory = w.part(f"part{k}", working(node), parts * phases.lanes)
-            e.accumulate(total, operation(node), memory.load(part * phases.lanes + w.row))
-
-    side.elements(e, parts, 1, take)
-    for node, total in _combined(e, totals, side, w.group.target.subgroup).items():
+    lane, block = e.lane % (together * width), e.lane // (together * width)
+    row, place = block * together + lane % together, lane // together
+    inside = e.compare("LT", row, phases.lanes) if phases.lanes % together else None
+    side = SharedRow(place, width)
+    w.begin(row if inside is None else bounded(e, row, phases.lanes - 1))
+    totals = begun(e, phases.reductions)
+    side.elements(e, parts, 1, lambda part: _take_parts(w, totals, parts, part))
+    for node, total in combined(e, totals, side, target.subgroup, together, lane % together).items():
         w.values.rows[node] = e.convert(total, node.dtype)
     w.compute_rows()
-    if width == 1:
+    first = e.compare("EQ", place, 0)
+    with e.only_if(first if inside is None else e.both(first, inside)):
         w.store_rows()
-        return w.kernel(LaunchConfig.linear(w.lanes, group.target.block), fixed=True)
-    with e.only_if(e.compare("EQ", side.place, 0)):
-        w.store_rows()
-    return w.kernel(_launch(w, width), fixed=True)
+    return w.kernel(launch(w, together * width), fixed=True)
+
+
+def _combined_alone(group: Any, phases: Phases, parts: int) -> Kernel:
+    """The same by a lane for each row, of few parts."""
+    w = Writer(group, phases, phases.lanes)
+    e = w.e
+    w.begin(e.lane)
+    totals = begun(e, phases.reductions)
+    with e.counted(parts) as part:
+        _take_parts(w, totals, parts, part)
+    for node, total in totals.items():
+        w.values.rows[node] = e.convert(total, node.dtype)
+    w.finish_rows()
+    return w.kernel(LaunchConfig.linear(w.lanes, group.target.block), fixed=True)
+
+
+def _take_parts(w: Writer, totals: dict[Node, Scalar], parts: int, part: Scalar) -> None:
+    lanes = w.phases.lanes
+    for k, (node, total) in enumerate(totals.items()):
+        memory = w.part(f"part{k}", working(node), parts * lanes)
+        w.e.accumulate(total, operation(node), memory.load(part * lanes + w.row))

@@ -8,39 +8,45 @@ one of them. Where an input lies the other way round (transposed), a lane comput
 that each line of memory that is touched is used whole while it is in the cache.
 
 Short rows are not worth a loop: then a lane computes one element. On machines of blocks neighbouring lanes compute
-neighbouring elements; of large tensors each computes several, which lie far apart, so that it reads them all at once.
+neighbouring elements; of large tensors each computes a vector of them, which it reads and writes at once, or, where
+inputs lie otherwise, several that lie far apart, so that many are under way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
 from eshkol.atlas.machines import MachineDescription
-from eshkol.atlas.program import LaunchConfig
+from eshkol.atlas.program import VECTORS, LaunchConfig
 from eshkol.graph.node import Node
 from eshkol.ops.joining import ROLLED, concatenate
-from eshkol.ops.movement import permute
+from eshkol.ops.movement import expand, permute
 from eshkol.ops.row import STRUCTURE, Aval, NoDerivative, Op, Pull, Shape, row
 from eshkol.ops.shapes import count
 from eshkol.ops.slicing import pad_constant
 from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.code import OutOfRegisters
 from eshkol.schedule.kernels.costs import weight
-from eshkol.schedule.kernels.emit import Emitter
+from eshkol.schedule.kernels.emit import NOTHING, Emitter
 from eshkol.schedule.kernels.kernel import Kernel, bound, core_block, shown
 from eshkol.schedule.kernels.placing import PLACED
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import Scalar
 from eshkol.schedule.kernels.space import Point, spread
-from eshkol.schedule.kernels.values import GroupValues, straight
+from eshkol.schedule.kernels.takes import TAKEN, own_axes
+from eshkol.schedule.kernels.values import SAME, GroupValues, straight
 from eshkol.support.extents import Extent
 
 SHORTEST = 8  # elements of a row
 MOST_STRETCHES = 8
 CHEAP = 128  # instructions of an element, of which several are worth having under way in one lane
+TURNED_TILE = 64  # elements along both sides of a tile that is turned by a block
+WORD = 4  # bytes: columns of a tile that are a word apart lie in banks of their own
 READ_FIRST = 8  # inputs that are read for all elements of a lane before anything is computed, at most
 TURNED: Op = row(Op(
     name="turned", doc="The last two axes exchanged, in memory of its own.", function=None, names=("x",),
@@ -99,11 +105,17 @@ class _Kernel:
         turned = _turned_axis(self.nodes, self.shape)
         if turned is not None and min(self.shape[turned], self.shape[-1]) >= SHORTEST and not self.target.blocks:
             return self._strips(turned)
-        if is_wide(self.target, count(self.shape)) and sum(map(weight, self.nodes)) <= CHEAP:
-            try:
-                return self._several(self.target.several)
-            except OutOfRegisters:
-                return self._each()
+        if is_wide(self.target, count(self.shape)):
+            if turned is not None and min(self.shape[turned], self.shape[-1]) >= SHORTEST:
+                with suppress(OutOfRegisters):
+                    return self._turned_tiles(turned)
+            if (number := self._vector()) > 1:
+                with suppress(OutOfRegisters):
+                    return self._vectors(number)
+            if sum(map(weight, self.nodes)) <= CHEAP:
+                with suppress(OutOfRegisters):
+                    return self._several(self.target.several)
+            return self._each()
         if self.target.blocks or (self.row < SHORTEST and not self._interleaves()):
             return self._each()
         return self._rows()
@@ -138,6 +150,46 @@ class _Kernel:
             for write, result in zip(self.writes, found, strict=True):
                 write.store(point.flat, result)
         return self._finished(lanes, self.target.block)
+
+    def _vector(self) -> int:
+        """How many neighbours a lane computes: as many as are read at once, if they are so wherever they are read."""
+        whole = count(self.shape)
+        if not all(_keeps_neighbours(node) for node in self.nodes):
+            return 1
+        full = [x for x in (*self.inputs, *self.outs) if x.op is not CONST and count(x.shape) == whole]
+        number = self.target.vector // max(x.dtype.size for x in full)
+        code = sum(map(weight, self.nodes))
+        while number > 1 and (whole % number or self.row % number or number * code > CHEAP * self.target.several):
+            number //= 2
+        return number
+
+    def _vectors(self, number: int) -> Kernel:
+        """One lane for so many neighbours."""
+        whole, row = count(self.shape), self.row
+        lanes = whole // number
+        self._begin(lanes)
+        e, flat = self.e, self.e.lane * number
+        points = []
+        for k in range(number):
+            if row == whole:
+                point = Point(e, (whole,), (e.beyond(flat, k),))
+            else:
+                across = row // number
+                place = e.beyond(e.lane % across * number, k)
+                point = Point(e, (whole // row, row), (e.lane // across, place))
+                point.lies_at(e.beyond(flat, k))
+            points.append(point)
+        for point in points:
+            self._read(point)
+        # All is computed before anything is written: an output may lie where an input was.
+        results = [[self.values.at(n, point) for point in points] for n in self.outs]
+        for write, found in zip(self.writes, results, strict=True):
+            for point, result in zip(points, found, strict=True):
+                write.store(point.flat, result)
+        names = [(read.name, x) for read, x in zip(self.reads, self.inputs, strict=True) if x.op is not CONST]
+        names += zip(self.names, self.outs, strict=True)
+        aligned = [name for name, x in names if count(x.shape) * x.dtype.size % self.target.vector == 0]
+        return self._finished(lanes, self.target.block, {VECTORS: " ".join(aligned)})
 
     def _rows(self) -> Kernel:
         """One lane for each row; few long rows are split, so that every core has work."""
@@ -219,6 +271,51 @@ class _Kernel:
                 element(i, j + tiles * tile)
         return self._finished(lanes, 1)
 
+    def _turned_tiles(self, axis: int) -> Kernel:
+        """Square tiles, one for each block: what lies the other way round is turned in the memory that lanes share.
+
+        First lanes that stand side by side have neighbours along the axis that such an input has last, then along the
+        last one.
+        """
+        shape, last, block = self.shape, self.shape[-1], self.target.block
+        height, between = shape[axis], count(shape[axis + 1 : -1])
+        side = min(TURNED_TILE, block)
+        down, across = -(-height // side), -(-last // side)
+        lanes = count(shape[:axis]) * between * down * across * block
+        self._begin(lanes)
+        e = self.e
+        turned = [n for n in self.nodes if _turned_axis([n], shape) == axis]
+        memory = {n: e.shared(n.dtype, side * (side + max(1, WORD // n.dtype.size))) for n in turned}
+        tile, lane = e.lane // block, e.lane % block
+        top, left = tile // across % down * side, tile % across * side
+        other = tile // (across * down)
+        near, steps = lane % side, [lane // side + k * (block // side) for k in range(side * side // block)]
+
+        def point(row: Scalar, column: Scalar) -> Point:
+            places = (_bounded(e, top + row, height), other % between, _bounded(e, left + column, last))
+            return Point(e, (count(shape[:axis]), height, between, last), (other // between, *places))
+
+        def place(n: Node, row: Scalar, column: Scalar) -> Scalar:
+            return e.at_most(column * (side + max(1, WORD // n.dtype.size)) + row, side * (side + WORD) - 1)
+
+        for n in turned:
+            for column, value in [(column, self.values.at(n, point(near, column))) for column in steps]:
+                memory[n].store(place(n, near, column), value)
+        e.barrier()
+        points = [point(step, near) for step in steps]
+        for step, here in zip(steps, points, strict=True):
+            here.known.update({n: memory[n].load(place(n, step, near)) for n in turned})
+        results = [[self.values.at(n, here) for n in self.outs] for here in points]
+        for step, here, found in zip(steps, points, results, strict=True):
+            inside = [e.compare("LT", top + step, height)] if height % side else []
+            inside += [e.compare("LT", left + near, last)] if last % side else []
+            with e.only_if(reduce(e.both, inside)) if inside else nullcontext():
+                for write, result in zip(self.writes, found, strict=True):
+                    write.store(here.flat, result)
+        if e.shared_memory > self.target.shared_memory:
+            raise OutOfRegisters(f"a kernel needs {e.shared_memory} bytes of shared memory")
+        return self._finished(lanes, block)
+
     def _parts_of_strips(self, strips: int, tiles: int) -> int:
         """Into how many parts strips are cut, so that all of a machine has work: none of which may be left without."""
         if tiles == 0 or type(strips) is Extent or type(tiles) is Extent:
@@ -252,12 +349,29 @@ class _Kernel:
         for write, result in zip(self.writes, results, strict=True):
             write.store(point.flat, result)
 
-    def _finished(self, lanes: int, block: int) -> Kernel:
-        program = shown(self.e.finish(self.name, self.reads, self.writes))
+    def _finished(self, lanes: int, block: int, told: Mapping[str, str] = NOTHING) -> Kernel:
+        program = shown(self.e.finish(self.name, self.reads, self.writes, told=told))
         buffers, numbers = bound(program, self.inputs)
-        launch = LaunchConfig.linear(lanes, block)
+        launch = LaunchConfig.linear(lanes, block, self.e.shared_memory)
         extents = tuple(self.e.extents.items())
         return Kernel(program, launch, lanes, tuple(self.names), buffers, numbers, extents=extents)
+
+
+def _bounded(e: Emitter, place: Scalar, extent: int) -> Scalar:
+    """A place of a tile; beyond the end, the last there is."""
+    if place.most is not None and place.most < extent:
+        return place
+    return e.at_most(e.op("MIN", place, e.number(extent - 1)), extent - 1)
+
+
+def _keeps_neighbours(node: Node) -> bool:
+    """Whether neighbours along the last axis are computed from neighbours, or from one number."""
+    last = len(node.shape) - 1
+    if node.op is permute:
+        return last >= 0 and node.attrs.axes[last] == last
+    if node.op is TAKEN:
+        return last not in own_axes(node)
+    return bool(node.op.elementwise) or node.op is expand or node.op in SAME
 
 
 def _row_length(nodes: Sequence[Node], shape: Shape) -> int:

@@ -7,7 +7,9 @@ loops. Whether anything in it depends on the shapes is noted: what does not serv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from eshkol.atlas.builder import ProgramBuilder
@@ -25,6 +27,7 @@ from eshkol.schedule.kernels.reduce import Reduction
 from eshkol.schedule.kernels.scalars import LANE, STORED, TYPES, Pair, Scalar
 
 _programs = Cache()  # by their code
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Emitter(IndexCode):
@@ -36,12 +39,17 @@ class Emitter(IndexCode):
         self.shared_memory = 0  # bytes that the lanes of a block share
 
     def finish(
-        self, name: str, inputs: Sequence[Read | Number], outs: Sequence[Write], lanes: int | None = None
+        self,
+        name: str,
+        inputs: Sequence[Read | Number],
+        outs: Sequence[Write],
+        lanes: int | None = None,
+        told: Mapping[str, str] = NOTHING,
     ) -> Program:
         """The program: a guard, the prologue, the body. Inputs that are not read are no parameters.
 
         A program for so many lanes and no others has no parameter `n`, and says how large its buffers are. Code that
-        was finished before is the same program: it was checked, and is perhaps compiled.
+        was finished before is the same program: it was checked, and is perhaps compiled. What is told is its metadata.
         """
         scalars = [("n", Type.U64)] if lanes is None else []
         scalars += [(extent, Type.U32) for extent in self.extents]
@@ -53,10 +61,10 @@ class Emitter(IndexCode):
                     buffers.append((read.name, ty, None if lanes is None else _units(read.shape, read.dtype)))
                 else:
                     scalars += [(part, CARRIED.get(ty, ty)) for part in number_names(read.name, read.dtype)]
-        key = (name, lanes, *scalars, *buffers, *self.prologue, None, *self.body)
+        key = (name, lanes, *told.items(), None, *scalars, *buffers, *self.prologue, None, *self.body)
         found: Program | None = _programs.get(key)
         if found is None:
-            found = self._program(name, scalars, buffers, lanes)
+            found = replace(self._program(name, scalars, buffers, lanes), metadata=told)
             _programs.keep(key, found)
         return found
 

@@ -15,7 +15,8 @@ from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.cache import Cache
-from eshkol.schedule.kernels.blocks import block_parts_kernels, block_rows_kernel
+from eshkol.schedule.kernels.block_rows import block_rows_kernel
+from eshkol.schedule.kernels.blocks import block_parts_kernels
 from eshkol.schedule.kernels.elements import elements_kernel, is_wide
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.followed_products import followed_product_kernels

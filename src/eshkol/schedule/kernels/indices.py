@@ -78,8 +78,12 @@ class IndexCode(ScalarCode):
         if not shape:  # there is only one element
             return self.number(0)
         self.note_shape()
+        places = list(index)
+        if isinstance(places[-1], Scalar) and places[-1].past is not None:
+            start, distance = places[-1].past
+            return self.beyond(self.ravel([*places[:-1], start], shape), distance)
         position, stride = self.number(0), 1
-        for extent, given in zip(reversed(shape), reversed(list(index)), strict=True):
+        for extent, given in zip(reversed(shape), reversed(places), strict=True):
             position = self.convert(self._scalar(given, INDEX), INDEX) * stride + position
             stride *= extent
         return position

@@ -28,6 +28,7 @@ from eshkol.schedule.kernels.block_attention import attention_kernels, is_attent
 from eshkol.schedule.kernels.block_attention_gradients import gradient_kernels, is_gradients
 from eshkol.schedule.kernels.block_fourier import BLOCK_FOURIER, block_fourier_kernel
 from eshkol.schedule.kernels.block_products import block_product_kernels, is_product
+from eshkol.schedule.kernels.block_scans import block_scan_kernels, is_scan
 from eshkol.schedule.kernels.block_sort import block_sort_kernels, is_sort
 from eshkol.schedule.kernels.channels_last import CHANNELS_LAST, copying_kernel
 from eshkol.schedule.kernels.elements import elements_kernel, is_wide, suits
@@ -86,6 +87,8 @@ def _lower(node: Node, target: MachineDescription) -> Lowered:
     if node.op in ALIASES:
         return ALIAS
     outs = node.outs or (Aval(node.shape, node.dtype),)
+    if target.blocks and is_scan(node, target):
+        return block_scan_kernels(node, target)
     if target.blocks and is_sort(node):
         return block_sort_kernels(node, target)
     if is_attention(node):

@@ -136,7 +136,7 @@ class _Stretches(_Cut):
             point = w.point(w.kept, places)
             for node, term in w.terms(point, 0).items():
                 e.accumulate(totals[node], operation(node), term)
-            w.write_full(point, 0, {})
+            w.write_full([point], 0, {})
 
         def body(places: Sequence[Scalar], totals: dict[Node, Scalar]) -> None:
             take([start + places[0], *places[1:]], totals)
@@ -224,7 +224,7 @@ class _Columns(_Cut):
                         total = merge(e, node, total, more[node])
                     write.store(base + c, merge(e, node, write.load(base + c), total))
                 for point in points:
-                    w.write_full(point, 0, {})
+                    w.write_full([point], 0, {})
 
         # The rows of a part are those along the first reduced run (by `length`) and all that are within it.
         inner, length = self.reduced[1:], self.length
@@ -298,7 +298,7 @@ def _combining(group: Any, phases: Phases, cut: _Cut | None) -> Kernel:
             point = w.point(w.kept, [e.number(p) for p in places])
             for node, term in w.terms(point, 0).items():
                 e.accumulate(totals[node], operation(node), term)
-            w.write_full(point, 0, {})
+            w.write_full([point], 0, {})
     else:
         with e.counted(cut.number(e, cut.parts)) as part:
             for k, (node, total) in enumerate(totals.items()):

@@ -9,8 +9,8 @@ Sums and products of floats are taken in blocks, so that rounding errors do not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
 from eshkol.atlas.operands import ReduceOperation
@@ -22,7 +22,7 @@ from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.costs import dear
-from eshkol.schedule.kernels.emit import Emitter
+from eshkol.schedule.kernels.emit import NOTHING, Emitter
 from eshkol.schedule.kernels.kernel import Kernel, bound, core_block, shown
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import Scalar
@@ -245,13 +245,23 @@ class Writer:
             if self.phases.level[n] == loop + 1
         }
 
-    def write_full(self, point: Point, loop: int, hosts: dict[Node, tuple[Node, int]]) -> None:
-        """Store what a loop gives for each element, and what is kept for later loops."""
-        held = {host: self.values.at(node, point) for node, (host, first) in hosts.items() if first == loop}
-        outs = (n for n in self.phases.full_outs if self.phases.level[n] == loop)
+    def write_full(
+        self,
+        points: Sequence[Point],
+        loop: int,
+        hosts: dict[Node, tuple[Node, int]],
+        inside: Scalar | None = None,
+    ) -> None:
+        """Store what a loop gives for each element, if it is inside, and what is kept for later loops."""
+        outs = [n for n in self.phases.full_outs if self.phases.level[n] == loop]
+        held = [(host, node) for node, (host, first) in hosts.items() if first == loop]
+        wanted = dict(held) | {n: n for n in outs}
         # All is computed before anything is written: an output may lie where an input was.
-        for node, value in (held | {n: self.values.at(n, point) for n in outs}).items():
-            self.store(node, point.flat, value)
+        found = {node: [self.values.at(n, point) for point in points] for node, n in wanted.items()}
+        with self.e.only_if(inside) if found and inside is not None else nullcontext():
+            for node, values in found.items():
+                for point, value in zip(points, values, strict=True):
+                    self.store(node, point.flat, value)
 
     def note_kept(self, loop: int, hosts: dict[Node, tuple[Node, int]]) -> None:
         """After a loop: what lies in an output from now on, until that is overwritten by its own value."""
@@ -294,14 +304,14 @@ class Writer:
         self.row_point = Point(self.e, (self.phases.lanes,), (row,))
         self.preload(self.kept)
 
-    def kernel(self, launch: LaunchConfig, *, fixed: bool) -> Kernel:
-        """The kernel; not fixed, its program serves any number of rows."""
+    def kernel(self, launch: LaunchConfig, *, fixed: bool, told: Mapping[str, str] = NOTHING) -> Kernel:
+        """The kernel; not fixed, its program serves any number of rows. What is told is the program's metadata."""
         e, group = self.e, self.group
         # A program has the outputs that it writes; the kernels of a group write them all.
         writes = [w for w in self.writes.values() if w.name in self.written]
         writes += [write for write, _ in self.scratch.values()]
         fixed = fixed and not e.extents
-        program = shown(e.finish(group_name(group), self.inputs, writes, self.lanes if fixed else None))
+        program = shown(e.finish(group_name(group), self.inputs, writes, self.lanes if fixed else None, told))
         buffers, numbers = bound(program, group.inputs)
         scratch = tuple((name, write.dtype, size) for name, (write, size) in self.scratch.items())
         lanes, extents = None if fixed else self.lanes, tuple(e.extents.items())
@@ -343,7 +353,7 @@ def _loop(w: Writer, loop: int, inner: Sequence[int], hosts: dict[Node, tuple[No
         point = w.point(w.kept, places)
         for node, term in w.terms(point, loop).items():
             e.accumulate(totals[node], operation(node), term)
-        w.write_full(point, loop, hosts)
+        w.write_full([point], loop, hosts)
 
     nest(e, inner, totals, body, blocked=floats_summed(mine), told=not phases.runs[0][1])
     for node, total in totals.items():

@@ -41,7 +41,7 @@ STORED: dict[DType, tuple[Type, int]] = {d: (ty, 1) for d, ty in TYPES.items()} 
 class Scalar:
     """One value of one lane."""
 
-    __slots__ = ("dtype", "e", "known", "least", "most", "origin", "register", "serial")
+    __slots__ = ("dtype", "e", "known", "least", "most", "origin", "past", "register", "serial")
 
     def __init__(
         self,
@@ -57,6 +57,7 @@ class Scalar:
         self.most, self.least = most, least  # `least` counts only where `most` is known
         self.serial = e.next_serial()
         self.origin: tuple[Any, Sequence[Any]] | None = None  # the `Read` and the index it came from
+        self.past: tuple[Scalar, int] | None = None  # the index that it is so far beyond
 
     def __repr__(self) -> str:
         return f"<scalar {self.dtype} {self.register if self.known is None else self.known}>"
@@ -229,6 +230,9 @@ class ScalarCode:
 
     def address(self, base: BufferOffset | Shared, position: Scalar, size: int) -> Any:
         """The address of the element at a flat position from a place in memory on, where each takes so many bytes."""
+        if position.past is not None:
+            position, beyond = position.past
+            base = replace(base, offset=base.offset + beyond * size)
         if position.known is not None:
             return replace(base, offset=base.offset + position.known * size)
         own = position.register  # of the lane's number, which addresses take as it is
@@ -450,6 +454,13 @@ class ScalarCode:
         if most >= NARROW_LIMIT or (exact and place.most <= most):  # type: ignore[operator]
             return place
         return Scalar(self, INDEX, self.register(place, Type.U32), most=most)
+
+    def beyond(self, place: Scalar, distance: int) -> Scalar:
+        """An index so far beyond another. Addresses say so, and machines see that what lies there are neighbours."""
+        found = place + distance
+        if distance and found.known is None:
+            found.past = place, distance
+        return found
 
     # --- loops -------------------------------------------------------------------------------------------
 

@@ -152,6 +152,10 @@ class Point:
             return self.e.number(0)
         self.e.note_shape()
         own = padded(shape, len(whole))
+        past = self.places[-1].past if own[-1] == whole[-1] != 1 else None
+        if past is not None and aligned(whole, self.extents) is not None:
+            start = Point(self.e, self.extents, (*self.places[:-1], past[0]))
+            return self.e.beyond(start.position(shape, whole), past[1])
         position, own_stride = self.e.number(0), 1
         for place, axes in reversed(self.runs(whole)):
             stride = 1
