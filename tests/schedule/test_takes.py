@@ -201,11 +201,12 @@ def test_a_position_that_parts_find_out_of_range_is_named():
         ek.jit(lambda x, i, u: ek.scatter_add(x, 0, i, u))(*(ek.tensor(y) for y in (floats(40), i, floats(1 << 14))))
 
 
-def test_rows_are_cut_for_cores_to_share():
+@pytest.mark.parametrize(("row", "wanted"), [(64, 1), (128, 2), (768, 12)])
+def test_rows_are_cut_for_cores_to_share(row, wanted):
     code = function_of(
-        lambda x, i, u: ek.scatter(x, i, u, mode="add"), floats(50, 64), places(0, 50, 40), floats(40, 64)
+        lambda x, i, u: ek.scatter(x, i, u, mode="add"), floats(50, row), places(0, 50, 40), floats(40, row)
     )
     lanes = [
         s.kernel.lanes for s in walk(check(*code).steps) if isinstance(s, Launch) and "scatter" in s.kernel.program.name
     ]
-    assert lanes == [4]
+    assert lanes == [wanted]

@@ -297,13 +297,12 @@ def _scatter(a: Any, x: Any, indices: Any, updates: Any, ufunc: Any) -> Any:
     return wide
 
 
-WIDE = 64  # elements of a row that are worth a lane of their own, if there are more
-LINE = 32  # elements of a row below which it is not split: two lines of a cache, as processors fetch them
+WIDE = 64  # elements of a row that are worth a lane of their own: of less, processors fetch what is between, too
 
 
 def _stretches(before: int, row: int) -> int:
     """Into how many stretches rows are cut, each of which a lane updates: such that all cores have work."""
-    wanted = 1 if before > 1 else max(row // WIDE, min(4, row // LINE))
+    wanted = 1 if before > 1 else row // WIDE
     return next((n for n in range(min(wanted, 16), 1, -1) if row % n == 0), 1)
 
 
