@@ -40,7 +40,13 @@ def _extents(i: Instruction, name: str) -> tuple[int, ...]:
 
 
 def _strides(i: Instruction, name: str) -> tuple[int, ...]:
-    return (*(i.mask_strides if name in MASKS else getattr(i, f"{name}_strides")), 1)
+    return (*(mask_strides(i) if name in MASKS else getattr(i, f"{name}_strides")), 1)
+
+
+def mask_strides(i: Instruction) -> tuple[int, ...]:
+    """The distances along the axes of the batch, and from one query to the next, in a mask: it is dense unless said."""
+    extents = _extents(i, "mask")
+    return i.mask_strides or tuple(math.prod(extents[axis + 1 :]) for axis in range(len(extents) - 1))
 
 
 def reach(i: Instruction, name: str) -> tuple[int, ...]:
@@ -223,9 +229,7 @@ def check(i: Instruction, operands: Sequence[str]) -> None:
                 "for rows",
                 span=i.span,
             )
-    if i.mask is not None and i.bias is not None:
-        raise IsaError(f"{i.op.name}: a mask and what is added to scores are not given together", span=i.span)
-    if _given(i) and len(i.mask_strides) != len(i.batches) + 1:
+    if i.mask_strides and len(i.mask_strides) != len(i.batches) + 1:
         raise IsaError(
             f"{i.op.name}: mask_strides {i.mask_strides} are not one for each axis of the batch {i.batches} and one "
             "for queries",
@@ -244,7 +248,7 @@ row("BatchedAttention", Group.ADVANCED,
     "softmax(scale·Q·Kᵀ)·V for each of batch heads, along the axes batches, and log2 of each row's sum of "
     "e^(scale·q·k); strides: of each axis of the batch and of rows, in elements; causal: query t attends to keys u ≤ t;"
     " window: to keys fewer than so many places away; mask: where it is not 0; bias: is added to scores; both are of "
-    "batches × queries × keys, and lie mask_strides apart along all axes but the last",
+    "batches × queries × keys, dense or mask_strides apart along all axes but the last",
     (TY, write("output", _result), write("sums", lambda i: _result(i)[:-1], Type.F32),
      *(read(name, lambda i, name=name: reach(i, name)) for name in OPERANDS),  # type: ignore[misc]
      count("batch"), count("queries"), count("keys", 1), count("head_dim", 1), real("scale"),

@@ -13,6 +13,7 @@ from math import prod
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import Address, BufferOffset
 from eshkol.atlas.program import Program
+from eshkol.atlas.table.attentions import mask_strides
 from eshkol.atlas.table.batched import batch_axes, strides
 from eshkol.atlas.table.convolutions import conv_edges, conv_output
 from eshkol.atlas.table.linear import stored
@@ -131,8 +132,8 @@ def _decoding(i: Instruction, layout: Layout, processors: int) -> Whole | None:
     )
     masked = 0
     if sight.mask is not None:
-        masked = i.mask_strides[-2] if shared else 0
-        sight = replace(sight, mask=replace(sight.mask, batch=tuple(i.mask_strides[axis] for axis in kept)))
+        masked = mask_strides(i)[-2] if shared else 0
+        sight = replace(sight, mask=replace(sight.mask, batch=sight.mask.batch[: len(kept)]))
     d = Decoding(
         i.ty, i.queries, i.keys, i.head_dim, tuple(i.batches[axis] for axis in kept), q, k, v, out, i.scale, sight,
         i.batches[-1] if shared else 1, i.query_strides[-2] if shared else 0, masked, _address(i.output, layout),
@@ -174,6 +175,8 @@ def _attends(i: Instruction, matrices: Sequence[Address], numbers: Sequence[Addr
     if i.ty not in NAMES or 0 in (i.batch, i.queries):
         return False
     masks = [x for x in (i.mask, i.bias) if x is not None]
+    if len(masks) > 1:
+        return False
     numbers = [*numbers, *([] if i.bias is None else [i.bias])]
     return all(isinstance(x, BufferOffset) for x in (*matrices, *numbers, *masks)) and not any(
         isinstance(x, BufferOffset) and x.offset % 4 for x in numbers
@@ -186,8 +189,9 @@ def _sight(i: Instruction, layout: Layout) -> Sight:
     x = i.bias if i.mask is None else i.mask
     if not isinstance(x, BufferOffset):
         return Sight(i.causal, window)
-    steps = tuple(i.mask_strides[axis] for axis in _kept(i))
-    return Sight(i.causal, window, Mask(_address(x, layout), i.mask is None, steps, i.mask_strides[-1]))
+    steps = mask_strides(i)
+    apart = tuple(steps[axis] for axis in _kept(i))
+    return Sight(i.causal, window, Mask(_address(x, layout), i.mask is None, apart, steps[-1]))
 
 
 def _kept(i: Instruction) -> list[int]:
