@@ -1609,12 +1609,13 @@ def attention(
     mask: TensorLike | None = None,
     causal: builtins.bool = False,
     scale: builtins.float | None = None,
+    window: builtins.int | None = None,
 ) -> Tensor:
     """softmax(query · keyᵀ · scale) · value over … × length × dim; scale is 1/√dim unless said. It takes no dropout.
 
     Axes in front broadcast; a multiple of query heads (third axis from the end) shares each key and value head. A mask
-    of bools says where to attend, one of floats is added. Causal: query t attends to keys 0 … t. A query that may
-    attend to nothing gets zeros.
+    of bools says where to attend, one of floats is added. Causal: query t attends to keys 0 … t. Window: to keys that
+    are fewer than so many places away, with causal to the last so many. A query that may attend to nothing gets zeros.
 
     Arguments:
         query: what attends: … × length × dim
@@ -1623,6 +1624,7 @@ def attention(
         mask: truth values: who may attend to what; or numbers that are added
         causal: whether a position attends only to itself and to what is before it
         scale: what products of queries and keys are multiplied with; 1/√dim unless given
+        window: within how many places keys are attended to; all unless given
     """
     ...
 def attention_weights(
@@ -1631,6 +1633,7 @@ def attention_weights(
     mask: TensorLike | None = None,
     causal: builtins.bool = False,
     scale: builtins.float | None = None,
+    window: builtins.int | None = None,
 ) -> Tensor:
     """softmax(query · keyᵀ · scale): how much each query attends to each key in scaled_dot_product_attention.
 
@@ -1640,6 +1643,7 @@ def attention_weights(
         mask: truth values: who may attend to what; or numbers that are added
         causal: whether a position attends only to itself and to what is before it
         scale: what products of queries and keys are multiplied with; 1/√dim unless given
+        window: within how many places keys are attended to; all unless given
     """
     ...
 def avg_pool1d(
@@ -3197,12 +3201,13 @@ def flash_attention(
     mask: TensorLike | None = None,
     causal: builtins.bool = False,
     scale: builtins.float | None = None,
+    window: builtins.int | None = None,
 ) -> Tensor:
     """softmax(query · keyᵀ · scale) · value over … × length × dim; scale is 1/√dim unless said. It takes no dropout.
 
     Axes in front broadcast; a multiple of query heads (third axis from the end) shares each key and value head. A mask
-    of bools says where to attend, one of floats is added. Causal: query t attends to keys 0 … t. A query that may
-    attend to nothing gets zeros.
+    of bools says where to attend, one of floats is added. Causal: query t attends to keys 0 … t. Window: to keys that
+    are fewer than so many places away, with causal to the last so many. A query that may attend to nothing gets zeros.
 
     Arguments:
         query: what attends: … × length × dim
@@ -3211,6 +3216,7 @@ def flash_attention(
         mask: truth values: who may attend to what; or numbers that are added
         causal: whether a position attends only to itself and to what is before it
         scale: what products of queries and keys are multiplied with; 1/√dim unless given
+        window: within how many places keys are attended to; all unless given
     """
     ...
 def flatten(x: TensorLike, start_axis: builtins.int = 0, end_axis: builtins.int = -1) -> Tensor:
@@ -5939,12 +5945,13 @@ def scaled_dot_product_attention(
     mask: TensorLike | None = None,
     causal: builtins.bool = False,
     scale: builtins.float | None = None,
+    window: builtins.int | None = None,
 ) -> Tensor:
     """softmax(query · keyᵀ · scale) · value over … × length × dim; scale is 1/√dim unless said. It takes no dropout.
 
     Axes in front broadcast; a multiple of query heads (third axis from the end) shares each key and value head. A mask
-    of bools says where to attend, one of floats is added. Causal: query t attends to keys 0 … t. A query that may
-    attend to nothing gets zeros.
+    of bools says where to attend, one of floats is added. Causal: query t attends to keys 0 … t. Window: to keys that
+    are fewer than so many places away, with causal to the last so many. A query that may attend to nothing gets zeros.
 
     Arguments:
         query: what attends: … × length × dim
@@ -5953,6 +5960,7 @@ def scaled_dot_product_attention(
         mask: truth values: who may attend to what; or numbers that are added
         causal: whether a position attends only to itself and to what is before it
         scale: what products of queries and keys are multiplied with; 1/√dim unless given
+        window: within how many places keys are attended to; all unless given
     """
     ...
 def scatter_(self: Tensor, *args: Any, **given: Any) -> Tensor:

@@ -616,11 +616,14 @@ def test_attention(name: str, ty: Type, causal: bool) -> None:
     check(i, "output", loops, 20)
 
 
+ALL_SEEN: dict[str, Any] = {"mask": None, "bias": None}  # of attention
+
+
 @pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
 @pytest.mark.parametrize("causal", [False, True])
 def test_batched_attention(ty: Type, causal: bool) -> None:
     """Two pictures of two heads: queries interleaved, keys of one head for both, more keys than queries."""
-    strides = {"query_strides": (12, 2, 4), "key_strides": (8, 0, 2), "value_strides": (16, 8, 2)}
+    strides = ALL_SEEN | {"query_strides": (12, 2, 4), "key_strides": (8, 0, 2), "value_strides": (16, 8, 2)}
     i = make(ROWS["BatchedAttention"], ty, batch=4, batches=(2, 2), queries=3, keys=4, head_dim=2, scale=0.5,
              causal=causal, **strides)  # fmt: skip
 
@@ -647,7 +650,7 @@ def test_batched_attention_gradients(ty: Type, causal: bool, queries: int, keys:
     strides = {"query_strides": (0, 2, 4), "key_strides": (0, 0, 2), "value_strides": (0, 2 * keys, 2),
                "cotangent_strides": (0, 2, 4)}  # fmt: skip
     operands = {"batch": 2, "batches": (1, 2), "queries": queries, "keys": keys, "head_dim": 2, "scale": 0.5,
-                "causal": causal, **strides}  # fmt: skip
+                "causal": causal, **strides, **ALL_SEEN}  # fmt: skip
 
     def loops(i: Instruction, x: dict[str, np.ndarray], *, which: int) -> np.ndarray:
         found = [np.zeros((2, lines, 2)) for lines in (queries, keys, keys)]
@@ -673,13 +676,65 @@ def test_batched_attention_gradients(ty: Type, causal: bool, queries: int, keys:
         check(make(ROWS[name], ty, **operands), output, functools.partial(loops, which=which), 12)
 
 
+@pytest.mark.parametrize("seen", ["causal window", "window", "mask", "bias"])
+def test_attention_to_some_of_the_keys(seen: str) -> None:
+    """With gradients; the last query sees nothing, and a window of one place leaves the second key to one query."""
+    row = {"window": {"window": 1}, "causal window": {"window": 2, "causal": True}}
+    lies = {"batch": 2, "batches": (2,), "queries": 3, "keys": 2, "head_dim": 2, "scale": 0.5,
+            "query_strides": (6, 2), "key_strides": (4, 2), "value_strides": (4, 2)}  # fmt: skip
+    how = {**lies, **ALL_SEEN, **row.get(seen, {})}
+    if seen in ("mask", "bias"):
+        how |= {seen: BufferOffset(seen), "mask_strides": (0, 2)}
+    apart = np.arange(3)[:, None] - np.arange(2)
+    near = {"window": abs(apart) < 1, "causal window": (apart >= 0) & (apart < 2)}
+    added = np.array([[0.5, -1], [-np.inf, 0.25], [-np.inf, -np.inf]])
+    if seen in ("mask", "bias"):
+        near[seen] = np.isfinite(added)
+
+    def weights(x: dict[str, np.ndarray]) -> tuple[np.ndarray, ...]:
+        q, k, v = (x[name].astype(np.float64).reshape(2, -1, 2) for name in ("query", "key", "value"))
+        scores = np.where(near[seen], 0.5 * q @ k.swapaxes(1, 2), -np.inf) + (added if seen == "bias" else 0)
+        powers = np.exp(scores)
+        return powers, powers.sum(-1, keepdims=True), q, k, v
+
+    def attended(i: Instruction, x: dict[str, np.ndarray], *, sums: bool) -> np.ndarray:
+        powers, total, _, _, v = weights(x)
+        told = np.where(total > 0, np.log2(np.where(total > 0, total, 1)), np.inf)
+        return told if sums else powers / np.where(total > 0, total, 1) @ v
+
+    def sloped(i: Instruction, x: dict[str, np.ndarray], *, which: str) -> np.ndarray:
+        powers, _, q, k, v = weights(x)
+        sums, inner = (x[name].astype(np.float64).reshape(2, 3, 1) for name in ("sums", "inner"))
+        ct, weighed = x["cotangent"].astype(np.float64).reshape(2, 3, 2), powers * 2**-sums
+        slopes = 0.5 * weighed * (ct @ v.swapaxes(1, 2) - inner)
+        turned, of_value = slopes.swapaxes(1, 2), weighed.swapaxes(1, 2) @ ct
+        return {"output": slopes @ k, "key_output": turned @ q, "value_output": of_value}[which]
+
+    def given(i: Instruction) -> dict[str, np.ndarray]:
+        masks = {"mask": np.isfinite(added).astype(np.uint8).ravel(), "bias": added.astype(np.float32).ravel()}
+        return {**make_inputs(i), **{name: x for name, x in masks.items() if name == seen}}
+
+    i = make(ROWS["BatchedAttention"], Type.F32, **how)
+    for told in (False, True):
+        loops = functools.partial(attended, sums=told)
+        found = run(i, given(i), expanded=False)["sums" if told else "output"]
+        wanted = loops(i, given(i))
+        np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=1e-5, atol=1e-6)
+        expanded = run(i, given(i), expanded=True)["sums" if told else "output"]
+        np.testing.assert_allclose(expanded.reshape(wanted.shape), wanted, rtol=1e-5, atol=1e-6)
+    for name, outputs in (("Query", ["output"]), ("KeyValue", ["key_output", "value_output"])):
+        i = make(ROWS[f"BatchedAttentionGrad{name}"], Type.F32, **how, cotangent_strides=(6, 2))
+        for output in outputs:
+            check(i, output, functools.partial(sloped, which=output), 12, given(i))
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_heads_that_share_keys_have_their_gradients_in_common(causal: bool) -> None:
     """Sums of what the heads would have by themselves."""
     strides = {"query_strides": (12, 6, 2), "key_strides": (8, 0, 2), "value_strides": (8, 0, 2),
                "cotangent_strides": (12, 6, 2)}  # fmt: skip
     given = {"batch": 6, "batches": (2, 3), "queries": 2, "keys": 4, "head_dim": 2, "scale": 0.5, "causal": causal,
-             **strides}  # fmt: skip
+             **strides, **ALL_SEEN}  # fmt: skip
     row = ROWS["BatchedAttentionGradKeyValue"]
     for output in ("key_output", "value_output"):
 
@@ -698,7 +753,13 @@ def test_heads_that_share_keys_have_their_gradients_in_common(causal: bool) -> N
 
 def test_strides_of_batched_attention_are_one_for_each_axis() -> None:
     for name in ("BatchedAttention", "BatchedAttentionGradQuery", "BatchedAttentionGradKeyValue"):
-        for what, wrong in (("key_strides", {"key_strides": (2,)}), ("batches", {"batch": 3})):
+        mask = {"mask": BufferOffset("mask"), "mask_strides": (2,)}
+        wrongs = (
+            ("key_strides", {"key_strides": (2,)}),
+            ("batches", {"batch": 3}),
+            ("mask_strides", mask),
+        )
+        for what, wrong in wrongs:
             i, b = make(ROWS[name], Type.F32, **{**SMALL[name], **wrong}), ProgramBuilder()
             for f in i.op.memory:
                 b.buffer(f.name, element_type(i, f))
@@ -914,7 +975,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "Softmax": {"n": 2},
     "Attention": {"batch": 1, "heads": 1, "seq_len": 2, "head_dim": 2},
     "FlashAttention": {"batch": 1, "heads": 1, "seq_len": 2, "head_dim": 2},
-    "BatchedAttention": {"batch": 2, "batches": (2,), "queries": 2, "keys": 2, "head_dim": 2, "scale": 1.0,
+    "BatchedAttention": {**ALL_SEEN, "batch": 2, "batches": (2,), "queries": 2, "keys": 2, "head_dim": 2, "scale": 1.0,
                          "query_strides": (4, 2), "key_strides": (0, 2), "value_strides": (4, 2)},
     "LayerScale": {"n": 2},
     "RoPE": {"batch": 1, "seq_len": 1, "heads": 1, "head_dim": 2},

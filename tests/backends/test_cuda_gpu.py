@@ -163,6 +163,61 @@ def test_heads_that_share_keys(heads, shared, queries, keys, width, causal):
         np.testing.assert_allclose(got, one.numpy(), atol=0.02 * np.abs(one.numpy()).max())
 
 
+def padding(b, h, n, m):
+    return (np.arange(m) < np.linspace(m, 0, b).astype(int)[:, None])[:, None, None, :]
+
+
+@pytest.mark.parametrize(("shape", "how", "mask"), [
+    ((1, 2, 2, 300, 300, 64), {"window": 50, "is_causal": True}, None),
+    ((1, 2, 1, 700, 500, 128), {"window": 90}, None),
+    ((1, 2, 2, 900, 200, 64), {"window": 30}, None), ((3, 2, 2, 260, 330, 64), {}, padding),
+    ((2, 4, 2, 300, 300, 128), {"is_causal": True}, padding),
+    ((2, 2, 2, 200, 301, 64), {}, lambda *shape: RNG.random(shape) < 0.7),
+    ((1, 4, 2, 257, 300, 80), {"is_causal": True, "window": 99}, lambda b, h, n, m: RNG.standard_normal((h, n, m))),
+])  # fmt: skip
+def test_attention_to_some_of_the_keys(shape, how, mask):
+    """Windows and masks, with gradients: tiles that nobody sees are left out, and who sees nothing gets zeros."""
+    b, heads, shared, queries, keys, width = shape
+    shapes = [(b, heads, queries, width), *[(b, shared, keys, width)] * 2, (b, heads, queries, width)]
+    masks = [] if mask is None else [mask(b, heads, queries, keys)]
+    masks = [m if m.dtype == bool else m.astype(np.float32) for m in masks]
+
+    def trained(q, k, v, ct, *masks):
+        def attend(q, k, v):
+            return ek.scaled_dot_product_attention(q, k, v, *masks, **how)
+
+        gradients = ek.grad(lambda q, k, v: (attend(q, k, v) * ct).astype("float32").sum(), argnums=(0, 1, 2))
+        return attend(q, k, v), *gradients(q, k, v)
+
+    with ek.device("cuda"):
+        given = [ek.tensor(RNG.standard_normal(shape), dtype="bfloat16") for shape in shapes]
+        found = [x.astype("float32").numpy() for x in ek.jit(trained)(*given, *map(ek.tensor, masks))]
+        wide = [x.astype("float32").numpy() for x in given]
+    with ek.device("cpu"):
+        wanted = [x.numpy() for x in trained(*map(ek.tensor, (*wide, *masks)))]
+    for got, one in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(got, one, atol=0.02 * np.abs(one).max())
+
+
+@pytest.mark.parametrize(("b", "heads", "shared", "queries", "keys", "width", "mask"), [
+    (2, 4, 4, 1, 1000, 64, None), (1, 32, 8, 1, 4096, 128, None), (3, 4, 1, 2, 600, 256, padding),
+    (40, 8, 2, 3, 777, 80, lambda b, h, n, m: np.arange(m) <= m - 9 + np.arange(n)[:, None]),
+])  # fmt: skip
+def test_few_queries_of_many_keys(b, heads, shared, queries, keys, width, mask):
+    """Blocks that share the keys find what one would, and the same bits each time."""
+    shapes = [(b, heads, queries, width), *[(b, shared, keys, width)] * 2]
+    masks = [] if mask is None else [mask(b, heads, queries, keys)]
+    with ek.device("cuda"):
+        given = [ek.tensor(RNG.standard_normal(shape), dtype="bfloat16") for shape in shapes]
+        attend, seen = ek.jit(ek.scaled_dot_product_attention), [ek.tensor(m) for m in masks]
+        found, again = (attend(*given, *seen).astype("float32").numpy() for _ in range(2))
+        wide = [x.astype("float32").numpy() for x in given]
+    np.testing.assert_array_equal(found, again)
+    with ek.device("cpu"):
+        wanted = ek.scaled_dot_product_attention(*map(ek.tensor, (*wide, *masks))).numpy()
+    np.testing.assert_allclose(found, wanted, atol=0.01 * np.abs(wanted).max())
+
+
 def test_gradients_of_products_of_16_bit_floats():
     a, b = RNG.standard_normal((200, 136)), RNG.standard_normal((136, 72))
     with ek.device("cuda"):

@@ -21,11 +21,12 @@ from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.machines import BLOCKS, MATRICES
 from eshkol.atlas.types import Type
 from eshkol.backends.cuda import driver as drivers
-from eshkol.backends.cuda.warpgroups import attention, attention_gradients, tiling
+from eshkol.backends.cuda.warpgroups import attention, attention_gradients, decoding, tiling
 from eshkol.backends.cuda.warpgroups.heads import Rows
 from eshkol.backends.cuda.warpgroups.instructions import whole
 from eshkol.backends.cuda.warpgroups.products import Matrices, Product, maps, product_kernel
 from eshkol.backends.cuda.warpgroups.ring import ROWS
+from eshkol.backends.cuda.warpgroups.sight import Mask, Sight
 from eshkol.errors import TensorError
 from eshkol.ops import dtypes
 from eshkol.ops.contraction import matrix_product
@@ -151,7 +152,7 @@ def test_a_kernel_has_what_its_tile_says():
 def gradients(width: int, *, of_keys: bool, causal: bool, keys: int = 1000) -> attention_gradients.Gradients:
     rows = Rows("x", 0, width, (width * 1000,))
     outs = (rows,) * (1 + of_keys)
-    return attention_gradients.Gradients(Type.BF16, 1000, keys, width, (3,), *[rows] * 4, outs, 0.5, causal)
+    return attention_gradients.Gradients(Type.BF16, 1000, keys, width, (3,), *[rows] * 4, outs, 0.5, Sight(causal))
 
 
 def grouped(width: int, *, causal: bool) -> attention_gradients.Gradients:
@@ -176,13 +177,22 @@ def test_the_assembler_takes_kernels(tmp_path):
     for tile in (tiling.tiles(2)[0][0], tiling.tiles(1)[-1][0]):
         for n, turned in ((1024, (False, False)), (1021, (True, True))):
             texts.append(product_kernel(plain(1000, n, 520, (3,), turned=turned), tile, 512, 96))
-    for width, of_keys in combined((64, 128), (False, True)):  # nearly all registers are taken
+    for width, of_keys in combined((64, 128, 256), (False, True)):  # nearly all registers are taken
         g, tile = gradients(width, of_keys=of_keys, causal=True), tile_of(width, of_keys=of_keys, causal=True)
         texts.append(attention_gradients.gradients_kernel(g, tile, 1024, (88, 0), (96, 0)))
         if of_keys:
             texts.append(
                 attention_gradients.gradients_kernel(grouped(width, causal=True), tile, 1024, (88, 0), (96, 0))
             )
+    few = decoded(8, 4096)
+    texts.append(decoding.decoding_kernel(few, decoding.tile_for(few, PROCESSORS), 1024, (80, 0)))
+    sight = Sight(True, 300, Mask((96, 0), True, (1000,), 1000))
+    tile, rows = attention.tile_for(128, 1000, sight), Rows("x", 0, 128, (128 * 1000,))
+    a = attention.Attention(Type.F16, 1000, 1000, 128, (3,), rows, rows, rows, rows, 1.0, sight)
+    texts.append(attention.attention_kernel(a, tile, 1024, (88, 0)))
+    g = replace(gradients(128, of_keys=True, causal=True), sight=sight)
+    tile = attention_gradients.tile_for(128, sight, of_keys=True)
+    texts.append(attention_gradients.gradients_kernel(g, tile, 1024, (88, 0), (96, 0)))
     for text in texts:
         said = assembled(text, tmp_path)
         assert " 0 bytes spill stores" in said
@@ -250,9 +260,10 @@ def test_attention_is_one_launch_with_maps(driver, width, causal):
     assert len(driver.at_once) == 1
 
 
-def test_gradients_of_attention_take_the_sums_that_it_told(driver):
+@pytest.mark.parametrize("width", [32])
+def test_gradients_of_attention_take_the_sums_that_it_told(driver, width):
     rng = np.random.default_rng(6)
-    arrays = [rng.standard_normal((1, 2, 40, 32)).astype(np.float32) for _ in range(3)]
+    arrays = [rng.standard_normal((1, 2, 40, width)).astype(np.float32) for _ in range(3)]
 
     def loss(q, k, v):
         return (ek.scaled_dot_product_attention(q, k, v, is_causal=True).astype("float32") ** 2).sum()
@@ -293,6 +304,118 @@ def test_heads_that_share_keys_are_read_where_they_lie(driver, heads, causal):
     ]  # fmt: skip
 
 
+def padded(*shape: int) -> np.ndarray:
+    """Fewer keys for each example, and none for the last."""
+    keys, examples = shape[-1], shape[0]
+    return np.arange(keys) < np.linspace(keys, 0, examples).astype(int).reshape(-1, *[1] * (len(shape) - 1)) + np.zeros(
+        shape, int
+    )
+
+
+@pytest.mark.parametrize(("how", "mask"), [
+    ({"window": 5, "is_causal": True}, None), ({"window": 3}, None),
+    ({}, padded(2, 1, 1, 20)), ({"is_causal": True}, padded(2, 4, 24, 20)),
+    ({"is_causal": True, "window": 9}, np.where(padded(2, 1, 24, 20), 0.5, -np.inf)),
+    ({}, np.random.default_rng(3).standard_normal((24, 20))),
+])  # fmt: skip
+def test_attention_to_some_of_the_keys_is_whole_too(driver, how, mask):
+    """Windows and masks, of truth values and of numbers, with gradients; a query that sees nothing gets zeros."""
+    rng = np.random.default_rng(12)
+    shapes = [(2, 4, 24, 16), *[(2, 2, 20, 16)] * 2, (2, 4, 24, 16)]
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+    def trained(q, k, v, ct, *masks):
+        def attend(q, k, v):
+            return ek.scaled_dot_product_attention(q, k, v, *masks, **how)
+
+        loss = ek.grad(lambda q, k, v: (attend(q, k, v) * ct).astype("float32").sum(), argnums=(0, 1, 2))
+        return attend(q, k, v), *loss(q, k, v)
+
+    masks = [] if mask is None else [mask.astype(np.float32) if mask.dtype != bool else mask]
+    given = [ek.tensor(a, dtype="bfloat16", device="cuda") for a in arrays]
+    there = ek.jit(trained)(*given, *(ek.tensor(m, device="cuda") for m in masks))
+    here = trained(*(ek.tensor(a) for a in arrays), *(ek.tensor(m) for m in masks))
+    for one, other in zip(there, here, strict=True):
+        np.testing.assert_allclose(one.astype("float32").numpy(), other.numpy(), atol=0.03 * abs(other.numpy()).max())
+    done = [program for program in driver.programs.values() if program.digest in driver.at_once]
+    assert sorted(str(p.instructions[0].op.name) for p in done) == [
+        "BatchedAttention", "BatchedAttentionGradKeyValue", "BatchedAttentionGradQuery",
+    ]  # fmt: skip
+    for i in (p.instructions[0] for p in done):
+        assert (i.window, i.causal) == (how.get("window", 0), how.get("is_causal", False))
+        assert (i.mask is not None, i.bias is not None) == (
+            mask is not None and mask.dtype == bool, mask is not None and mask.dtype != bool
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(("heads", "queries", "mask"), [
+    ((4, 2), 2, None), ((2, 2), 1, np.arange(260) < 200), ((3, 1), 1, np.where(padded(2, 3, 1, 260), 0.5, -np.inf)),
+])  # fmt: skip
+def test_few_queries_of_many_keys_are_rows_of_one_block(driver, heads, queries, mask):
+    """Of all heads that share keys, with masks for each; there is no map of the result, which threads write."""
+    rng = np.random.default_rng(13)
+    shapes = [(2, heads[0], queries, 16), *[(2, heads[1], 260, 16)] * 2]
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    masks = [] if mask is None else [mask if mask.dtype == bool else mask.astype(np.float32)]
+    given = [ek.tensor(a, dtype="bfloat16", device="cuda") for a in arrays]
+    found = ek.jit(ek.scaled_dot_product_attention)(*given, *(ek.tensor(m, device="cuda") for m in masks))
+    wanted = ek.scaled_dot_product_attention(*(ek.tensor(a) for a in arrays), *(ek.tensor(m) for m in masks)).numpy()
+    np.testing.assert_allclose(found.astype("float32").numpy(), wanted, atol=0.02 * abs(wanted).max())
+    assert list(driver.at_once.values()) == [3]
+
+
+def decoded(heads: int, keys: int, width: int = 128, queries: int = 2, **more: object) -> decoding.Decoding:
+    """Queries of four heads that share keys."""
+    rows = Rows("x", 0, width, (width * keys,))
+    made = decoding.Decoding(
+        Type.BF16, queries, keys, width, (heads,), *[rows] * 4, 0.5, Sight(False), 4, width * queries, 0, (88, 0)
+    )
+    return replace(made, **more)
+
+
+@pytest.mark.parametrize(
+    ("heads", "keys", "parts"), [(8, 4096, 8), (64, 4096, 4), (100, 4096, 2), (512, 4096, 1), (8, 256, 4)]
+)
+def test_blocks_share_keys_such_that_processors_have_equal_work(heads, keys, parts):
+    d = decoded(heads, keys)
+    tile = decoding.tile_for(d, PROCESSORS)
+    assert tile is not None
+    assert (tile.parts, tile.memory <= tiling.MEMORY // 2) == (parts, True)
+    assert decoding.blocks(d, tile) == heads * parts
+    text = decoding.decoding_kernel(d, tile, 1024, (80, 0))
+    assert ("barrier.cluster" in text) == (parts > 1)
+    assert [m.box for m in decoding.maps(d, tile)] == [(64, 2, 4, 1), (64, tile.keys, 1), (64, tile.keys, 1)]
+
+
+def test_many_queries_few_keys_and_what_is_near_are_not_shared_by_a_cluster():
+    for change in ({"queries": 17}, {"keys": 255}, {"width": 264}, {"sight": Sight(True)}, {"sight": Sight(False, 9)}):
+        assert decoding.tile_for(replace(decoded(8, 4096), **change), PROCESSORS) is None
+
+
+def test_layers_attend_as_a_whole(driver):
+    """To keys that are no padding, which a mask hides; and to a cache, of which there are more than have been seen."""
+    rng = np.random.default_rng(14)
+    padding = np.arange(40) > np.array([[30], [20]])
+    with ek.device("cuda"):
+        layer = ek.nn.MultiheadAttention(64, 4, batch_first=True, dtype="bfloat16")
+        for weight in layer.parameters():
+            weight.requires_grad_(False)
+        x, cache = ek.tensor(rng.standard_normal((2, 40, 64)), dtype="bfloat16"), layer.empty_cache(2, 300)
+        whole_ones = ek.jit(lambda x, m: layer(x, key_padding_mask=m, need_weights=False)[0])(x, ek.tensor(padding))
+        extend = ek.jit(lambda x, k, v, at: layer.extend(x, type(cache)(k, v), at))
+        _, cache = extend(x[:, :3], *cache, ek.tensor(0))
+        last, _ = extend(x[:, 3:4], *cache, ek.tensor(3))
+        here = [x.astype("float32").numpy() for x in (whole_ones, last)]
+        wanted = [layer(x, key_padding_mask=ek.tensor(padding), need_weights=False)[0]]
+        wanted.append(layer(x[:, 3:4], x[:, :4], need_weights=False)[0])
+    for one, other in zip(here, (x.astype("float32").numpy() for x in wanted), strict=True):
+        np.testing.assert_allclose(one, other, atol=0.03 * abs(other).max())
+    names = [
+        (str(i.op.name), i) for p in driver.programs.values() if p.digest in driver.at_once for i in p.instructions
+    ]
+    assert [i.mask is not None for name, i in names if name == "BatchedAttention"][:3] == [True] * 3
+
+
 def test_a_cotangent_of_which_one_row_is_many_is_left_to_fragments(driver):
     """The machine's copies go from one row to another: what they cannot fetch must not be code of one lane."""
     rng = np.random.default_rng(7)
@@ -314,6 +437,20 @@ def at_once(driver: object) -> list[str]:
     """The names of instructions that were launched as a whole."""
     done = [program for program in driver.programs.values() if program.digest in driver.at_once]
     return sorted(str(program.instructions[0].op.name) for program in done)
+
+
+def test_such_a_cotangent_of_attention_with_a_window_is_left_to_other_kernels(driver):
+    """Fragments have no window."""
+    rng = np.random.default_rng(7)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in (*[(1, 1, 16, 16)] * 3, (16,))]
+
+    def loss(q, k, v, w):
+        return (ek.scaled_dot_product_attention(q, k, v, window=3) * w).astype("float32").sum()
+
+    gradients = ek.grad(loss, argnums=(0, 1, 2))
+    there = ek.jit(gradients)(*(ek.tensor(a, dtype="bfloat16", device="cuda") for a in arrays))
+    for one, other in zip(there, gradients(*(ek.tensor(a) for a in arrays)), strict=True):
+        np.testing.assert_allclose(one.astype("float32").numpy(), other.numpy(), atol=0.05 * abs(other.numpy()).max())
 
 
 def convolved(x: np.ndarray, w: np.ndarray, **how: object) -> np.ndarray:
@@ -453,12 +590,12 @@ def test_results_that_the_machine_cannot_copy_are_stored_by_threads():
 
 def test_attention_has_what_its_tile_says():
     for width, queries, causal in combined((32, 64, 80, 128, 136, 256), (512, 8192), (False, True)):
-        tile = attention.tile_for(width, queries, causal=causal)
+        tile = attention.tile_for(width, queries, Sight(causal))
         assert tile is not None
         assert tile.memory <= tiling.MEMORY
         assert tile.keys % 16 == 0
         rows = Rows("x", 0, width, ())
-        a = attention.Attention(Type.F16, queries, queries, width, (), rows, rows, rows, rows, 1.0, causal)
+        a = attention.Attention(Type.F16, queries, queries, width, (), rows, rows, rows, rows, 1.0, Sight(causal))
         text = attention.attention_kernel(a, tile, 1024, (88, 0))
         # Twice queries by keys, where zeros beyond a head are not multiplied, and twice powers by values.
         counts = [(tile.keys, 2 * -(-width // 16)), (tile.widest, 2 * (tile.keys // 16))]
@@ -466,11 +603,11 @@ def test_attention_has_what_its_tile_says():
             wanted = sum(count for n, count in counts if n == columns)
             assert text.count(f"m64n{columns}k16") == wanted
         assert ("selp.f32" in text) == (causal or queries % tile.keys != 0)  # scores are masked
-    assert attention.tile_for(264, 512, causal=False) is None
+    assert attention.tile_for(264, 512, Sight(False)) is None
 
 
 def tile_of(width: int, *, of_keys: bool, causal: bool) -> attention_gradients.Tile:
-    tile = attention_gradients.tile_for(width, of_keys=of_keys, causal=causal)
+    tile = attention_gradients.tile_for(width, Sight(causal), of_keys=of_keys)
     assert tile is not None
     return tile
 
@@ -478,7 +615,7 @@ def tile_of(width: int, *, of_keys: bool, causal: bool) -> attention_gradients.T
 @pytest.mark.parametrize("of_keys", [False, True])
 def test_gradients_have_what_their_tile_says(of_keys):
     """A block's own rows and tiles of the others are mapped, and what is masked is what must be."""
-    for width, causal, keys in combined((32, 64, 80, 128), (False, True), (960, 1000)):
+    for width, causal, keys in combined((32, 64, 80, 128, 136, 256), (False, True), (960, 1000)):
         g, tile = (
             gradients(width, of_keys=of_keys, causal=causal, keys=keys),
             tile_of(width, of_keys=of_keys, causal=causal),
@@ -496,10 +633,10 @@ def test_gradients_have_what_their_tile_says(of_keys):
         assert attention_gradients.blocks(g, tile) == 3 * -(-own // tile.rows)
         if of_keys:
             assert attention_gradients.blocks(grouped(width, causal=causal), tile) == 2 * -(-1000 // tile.rows)
-    assert attention_gradients.tile_for(136, of_keys=of_keys, causal=False) is None
+    assert attention_gradients.tile_for(264, Sight(False), of_keys=of_keys) is None
 
 
-@pytest.mark.parametrize("change", [{}, {"ty": Type.F32}, {"head_dim": 12}, {"head_dim": 136}, {"queries": 0}])
+@pytest.mark.parametrize("change", [{}, {"ty": Type.F32}, {"head_dim": 12}, {"head_dim": 264}, {"queries": 0}])
 def test_gradients_that_have_no_kernel_are_expanded(change):
     given = {"ty": Type.BF16, "head_dim": 16, "queries": 8, **change}
     ty, width, queries = given["ty"], given["head_dim"], given["queries"]

@@ -311,6 +311,7 @@ nn.softmax(x, where=jnp.array([True, True, False])) | [1 / (1 + np.e), np.e / (1
 nn.logsumexp(M, axis=1) | sps.logsumexp(nM, 1)
 nn.one_hot(jnp.array([0, 2]), 3) | [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
 nn.one_hot(jnp.array([3]), 3) | [[0.0, 0.0, 0.0]]
+nn.dot_product_attention(*(x.reshape(3, 1, 1),) * 3, local_window_size=0) | nx.reshape(3, 1, 1)
 nn.standardize(x, epsilon=0.0) | (nx - 2) / nx.std()
 nn.initializers.zeros(key, (2,), jnp.float32) | [0.0, 0.0]
 nn.initializers.glorot_uniform()(key, (3, 4)).shape | (3, 4)

@@ -51,6 +51,19 @@ def test_causal_is_aligned_at_the_first_query_and_key(queries, keys):
     np.testing.assert_allclose(found, value(ATTENTION, q, k, v, np.tril(np.ones((queries, keys), bool))))
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_window_is_a_mask_of_what_is_near(causal):
+    q, k, v = drawn((5, 3), (4, 3), (4, 2))
+    apart = np.arange(5)[:, None] - np.arange(4)
+    near = (abs(apart) < 2) & (apart >= 0) if causal else abs(apart) < 2
+    found = value(ATTENTION, q, k, v, causal=causal, window=2)
+    np.testing.assert_allclose(found, value(ATTENTION, q, k, v, near))
+    np.testing.assert_allclose(value("attention_weights", q, k, window=2) > 0, abs(apart) < 2)
+    for wrong in (0, -1, 2.0, True):
+        with pytest.raises(ShapeError, match="a window is of at least one place"):
+            value(ATTENTION, q, k, v, window=wrong)
+
+
 def test_heads_are_shared_as_if_keys_and_values_were_repeated():
     q, k, v, mask = drawn((2, 6, 3, 4), (2, 2, 5, 4), (2, 2, 5, 3), (6, 3, 5))
     repeated = [np.repeat(x, 3, axis=1) for x in (k, v)]

@@ -109,6 +109,28 @@ def test_gradients(
     assert agrees(lambda *x: ek.grad(weighed, (0, 2))(*x), given, dtype, monkeypatch) == both
 
 
+@pytest.mark.parametrize(("heads", "causal"), [((4, 2), True), ((3, 1), False)])
+def test_heads_that_share_keys(heads: tuple[int, int], causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys are read where they lie for each head."""
+    given = arrays((1, heads[0], 20, 16), *[(1, heads[1], 24, 16)] * 2)
+
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        return ek.scaled_dot_product_attention(q, k, v, causal=causal)
+
+    assert agrees(attend, given, "bfloat16", monkeypatch) == {"seen_attention"}
+
+
+def test_gradients_of_keys_that_heads_share_are_left_to_other_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And so are windows."""
+    given = arrays((2, 9, 16), *[(1, 9, 16)] * 2)
+
+    def trained(q: Any, k: Any, v: Any) -> Any:
+        return ek.grad(lambda k: (ek.scaled_dot_product_attention(q, k, v) ** 2).sum())(k)
+
+    assert agrees(trained, given, "bfloat16", monkeypatch) == set()
+    assert agrees(lambda q: ek.attention(q, q, q, window=3), given[:1], "bfloat16", monkeypatch) == set()
+
+
 def test_scores_that_are_no_numbers_and_huge_ones() -> None:
     """NaN in a query or a key is NaN in every result that sees it, and in no other; large scores do not overflow."""
     q, k, v = (x.astype(dtypes.bfloat16.numpy) for x in arrays((1, 1, 20, 16), (1, 1, 20, 16), (1, 1, 20, 16)))

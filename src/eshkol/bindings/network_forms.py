@@ -52,24 +52,31 @@ def _refuse_weights(mask: Tensor) -> None:
         )
 
 
+def _said(**numbers: Any) -> dict[str, Any]:
+    """Arguments that were given."""
+    return {name: number for name, number in numbers.items() if _given(number) is not None}
+
+
 def attention(
-    query: Any, key: Any, value: Any, mask: Any = None, causal: Any = False, scale: Any = None, *, bias: Any = None
-) -> Any:
+    query: Any, key: Any, value: Any, mask: Any = None, causal: Any = False, scale: Any = None, *, bias: Any = None,
+    window: Any = None,
+) -> Any:  # fmt: skip
     """softmax(query · keyᵀ · scale) · value over … × length × dim; scale is 1/√dim unless said. It takes no dropout.
 
     A mask hides the keys at which it is 1, of whatever dtype; `:bias` is added to the scores. `:causal #t`: query t
-    attends to keys 0 … t. Axes in front broadcast; a multiple of query heads (third axis from the end) shares each key
-    and value head. A query that may attend to nothing gets zeros.
+    attends to keys 0 … t; `:window n`: to keys fewer than n places away. Axes in front broadcast; a multiple of query
+    heads (third axis from the end) shares each key and value head. A query that may attend to nothing gets zeros.
     """
-    how = {"mask": _hidden(mask, bias), "causal": causal, **({} if _given(scale) is None else {"scale": scale})}
+    how = {"mask": _hidden(mask, bias), "causal": causal, **_said(scale=scale, window=window)}
     return called(TABLE["scaled_dot_product_attention"], (query, key, value), how)
 
 
 def attention_weights(
-    query: Any, key: Any, mask: Any = None, causal: Any = False, scale: Any = None, *, bias: Any = None
-) -> Any:
+    query: Any, key: Any, mask: Any = None, causal: Any = False, scale: Any = None, *, bias: Any = None,
+    window: Any = None,
+) -> Any:  # fmt: skip
     """softmax(query · keyᵀ · scale): how much each query attends to each key; arguments as of attention."""
-    how = {"mask": _hidden(mask, bias), "causal": causal, **({} if _given(scale) is None else {"scale": scale})}
+    how = {"mask": _hidden(mask, bias), "causal": causal, **_said(scale=scale, window=window)}
     return called(TABLE["attention_weights"], (query, key), how)
 
 

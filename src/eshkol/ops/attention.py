@@ -16,7 +16,7 @@ from eshkol.ops import shapes
 from eshkol.ops.activations import softmax
 from eshkol.ops.contraction import matmul, turned
 from eshkol.ops.creation import full, iota
-from eshkol.ops.elementwise import greater_equal, logical_and, not_equal, where
+from eshkol.ops.elementwise import greater_equal, less, logical_and, not_equal, where
 from eshkol.ops.movement import permute, reshape
 from eshkol.ops.reductions import narrow, wide, wide_array
 from eshkol.ops.row import Draw, Value, composite, sample
@@ -42,9 +42,8 @@ def _fitting(query: Any, key: Any, value: Any) -> None:
 def _sharing(query: Any, key: Any, value: Any) -> int:
     """How many query heads share each key and value head, beyond what broadcasting says."""
     heads = [x.shape[-3] if x.ndim > 2 else 1 for x in (query, key, value)]
-    alone = heads[1:] == [1, 1] and min(key.ndim, value.ndim) > 2 and heads[0] > 0
-    if alone:
-        return heads[0]
+    if heads[1:] == [1, 1] and min(key.ndim, value.ndim) > 2 and heads[0] > 0:
+        return int(heads[0])
     if heads[0] == heads[1] or 1 in heads[:2]:
         return 1
     if heads[1] != heads[2] or 0 in heads or heads[0] % heads[1]:
@@ -64,11 +63,26 @@ def _fitting_mask(mask: Any, scores: Any) -> None:
         raise DTypeError(f"a mask is of bools (True: attend) or of floats to be added, not of {mask.dtype}")
 
 
-def _weights(scores: Any, mask: Any, causal: bool) -> Any:
+def _near(scores: Any, causal: bool, window: int | None) -> Any:
+    """Which keys queries see for where they are: None if all."""
+    if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < 1):
+        raise ShapeError(f"a window is of at least one place, not {window!r}", hint="None: of all")
+    if not causal and window is None:
+        return None
+    rows, columns = (
+        iota.on(scores, shape, axis) for axis, shape in enumerate(((scores.shape[-2], 1), (1, scores.shape[-1])))
+    )
+    allowed = greater_equal(rows, columns) if causal else None
+    if window is not None:
+        apart = less(rows - columns, window)
+        allowed = logical_and(less(columns - rows, window) if allowed is None else allowed, apart)
+    return allowed
+
+
+def _weights(scores: Any, mask: Any, causal: bool, window: int | None) -> Any:
     """The softmax of the scores where attention is allowed, zero elsewhere."""
-    rows, columns = scores.shape[-2:]
     _fitting_mask(mask, scores)
-    allowed = greater_equal(iota.on(scores, (rows, 1), 0), iota.on(scores, (1, columns), 1)) if causal else None
+    allowed = _near(scores, causal, window)
     if mask is not None:
         chosen = mask if mask.dtype.is_bool else not_equal(mask, -math.inf)
         if mask.dtype.is_float:
@@ -90,8 +104,9 @@ def _scores(query: Any, key: Any, shared: int) -> Any:
 
 
 def _one_by_one(
-    query: Any, key: Any, value: Any, mask: Any = None, causal: bool = False, scale: float | None = None
-) -> Any:
+    query: Any, key: Any, value: Any, mask: Any = None, causal: bool = False, scale: float | None = None,
+    window: int | None = None,
+) -> Any:  # fmt: skip
     """One query after another."""
     query, key, value = (wide_array(x).astype(np.float64) for x in (query, key, value))
     if query.ndim > 2 and key.ndim > 2 and query.shape[-3] > key.shape[-3] > 1:
@@ -109,6 +124,7 @@ def _one_by_one(
         factor = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
         scores = key[at[:-1]] @ query[at] * factor + added[at]
         attended = [u for u in range(columns) if scores[u] > -np.inf and not (causal and u > at[-1])]
+        attended = [u for u in attended if window is None or abs(u - at[-1]) < window]
         total = sum(math.exp(scores[u] - max(scores[attended])) for u in attended)
         for u in attended:
             result[at] += math.exp(scores[u] - max(scores[attended])) / total * value[at[:-1]][u]
@@ -128,16 +144,18 @@ _SQUARE = (sample((3, 2), (3, 2), (3, 2)), sample((2, 3, 2), (2, 3, 2), (2, 3, 2
         sample((2, 3), (3, 3), (3, 2), (2, 3), causal=True),
         sample((1, 2), (2, 2), (2, 2), Draw((1, 2), make=lambda rng: [[0.5, -np.inf]])),
         sample((2, 2), (0, 2), (0, 3)), sample((0, 2), (2, 2), (2, 1)),
+        sample((4, 2), (4, 2), (4, 2), causal=True, window=2), sample((4, 2), (2, 2), (2, 2), window=1),
     ),
 )  # fmt: skip
 def scaled_dot_product_attention(
-    query: Value, key: Value, value: Value, mask: Value | None = None, causal: bool = False, scale: float | None = None
-) -> Any:
+    query: Value, key: Value, value: Value, mask: Value | None = None, causal: bool = False, scale: float | None = None,
+    window: int | None = None,
+) -> Any:  # fmt: skip
     """softmax(query · keyᵀ · scale) · value over … × length × dim; scale is 1/√dim unless said. It takes no dropout.
 
     Axes in front broadcast; a multiple of query heads (third axis from the end) shares each key and value head. A mask
-    of bools says where to attend, one of floats is added. Causal: query t attends to keys 0 … t. A query that may
-    attend to nothing gets zeros.
+    of bools says where to attend, one of floats is added. Causal: query t attends to keys 0 … t. Window: to keys that
+    are fewer than so many places away, with causal to the last so many. A query that may attend to nothing gets zeros.
     """
     _fitting(query, key, value)
     q, k, v = wide(query), wide(key), wide(value)
@@ -151,21 +169,21 @@ def scaled_dot_product_attention(
         found = full(q, (*lead, *scores.shape[-kept:-1], value.shape[-1]), 0)
     elif shared > 1:
         *lead, heads, rows, columns = scores.shape
-        weights = reshape(_weights(scores, mask, causal), (*lead, heads // shared, shared * rows, columns))
+        weights = reshape(_weights(scores, mask, causal, window), (*lead, heads // shared, shared * rows, columns))
         found = matmul(weights, v)
         found = reshape(found, (*found.shape[:-3], heads, rows, value.shape[-1]))
     else:
-        found = matmul(_weights(scores, mask, causal), v)
+        found = matmul(_weights(scores, mask, causal, window), v)
     return narrow(found, query.dtype)
 
 
 def _weights_one_by_one(
-    query: Any, key: Any, mask: Any = None, causal: bool = False, scale: float | None = None
+    query: Any, key: Any, mask: Any = None, causal: bool = False, scale: float | None = None, window: int | None = None
 ) -> Any:
     """What attention gives for values that each say which one it is."""
     keys = key.shape[-2]
     values = np.broadcast_to(np.eye(keys), (*key.shape[:-2], keys, keys))
-    return _one_by_one(query, key, values, mask, causal, scale)
+    return _one_by_one(query, key, values, mask, causal, scale, window)
 
 
 @composite(
@@ -174,12 +192,13 @@ def _weights_one_by_one(
         sample((3, 2), (4, 2)), sample((2, 3, 2), (2, 3, 2), causal=True),
         sample((1, 4, 2, 2), (1, 2, 3, 2), scale=0.5),
         sample((2, 2), (3, 2), Draw((2, 3), kind="bool", make=lambda rng: [[1, 0, 1], [0, 0, 0]])),
-        sample((2, 3), (3, 3), (2, 3), causal=True), sample((2, 2), (0, 2)),
+        sample((2, 3), (3, 3), (2, 3), causal=True), sample((2, 2), (0, 2)), sample((3, 2), (4, 2), window=2),
     ),
 )  # fmt: skip
 def attention_weights(
-    query: Value, key: Value, mask: Value | None = None, causal: bool = False, scale: float | None = None
-) -> Any:
+    query: Value, key: Value, mask: Value | None = None, causal: bool = False, scale: float | None = None,
+    window: int | None = None,
+) -> Any:  # fmt: skip
     """softmax(query · keyᵀ · scale): how much each query attends to each key in scaled_dot_product_attention."""
     _fitting(query, key, key)
     factor = scale if scale is not None else 1 / math.sqrt(max(query.shape[-1], 1))
@@ -187,7 +206,7 @@ def attention_weights(
     if scores.shape[-1] == 0:
         _fitting_mask(mask, scores)
         return narrow(scores, query.dtype)
-    return narrow(_weights(scores, mask, causal), query.dtype)
+    return narrow(_weights(scores, mask, causal, window), query.dtype)
 
 
 def _projected(x: Any, weight: Any, bias: Any, what: str) -> Any:

@@ -40,7 +40,9 @@ def _heads_of(query: Any, key: Any) -> int:
 @oracle("attention_weights", dtype=first, tolerance=2.0, more=[
     sample((2, 4, 3), (2, 4, 3), causal=c, scale=s) for c in (False, True) for s in (None, 0.3)
 ])  # fmt: skip
-def _attention_weights(query: Any, key: Any, mask: Any = None, causal: bool = False, scale: float | None = None) -> Any:
+def _attention_weights(
+    query: Any, key: Any, mask: Any = None, causal: bool = False, scale: float | None = None, window: int | None = None
+) -> Any:
     shared = _heads_of(query, key)
     key = key[..., [h // shared for h in range(query.shape[-3])], :, :] if shared > 1 else key
     lead = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], () if mask is None else mask.shape[:-2])
@@ -55,6 +57,8 @@ def _attention_weights(query: Any, key: Any, mask: Any = None, causal: bool = Fa
         row = added[at].copy()
         if causal:
             row[at[-1] + 1 :] = -math.inf
+        if window is not None:
+            row[: max(at[-1] - window + 1, 0)] = row[at[-1] + window :] = -math.inf
         found[at] = _attended(query[at].tolist(), key[at[:-1]].tolist(), factor, row.tolist())
     return found
 
@@ -63,14 +67,16 @@ def _attention_weights(query: Any, key: Any, mask: Any = None, causal: bool = Fa
     *(sample((4, 2, 3), (2, 5, 3), (2, 5, 1), causal=c) for c in (False, True)),
     sample((2, 1, 3, 2), (1, 2, 3, 2), (3, 2), Draw((2, 1, 3, 3), kind="bool"), scale=1.0),
     sample((1, 1), (1, 1), (1, 1)), sample((3, 2), (4, 2), (4, 2), (3, 4), scale=2.0),
+    *(sample((5, 2), (6, 2), (6, 2), (5, 6), causal=c, window=2) for c in (False, True)),
 ])  # fmt: skip
 def _attention(
-    query: Any, key: Any, value: Any, mask: Any = None, causal: bool = False, scale: float | None = None
-) -> Any:
+    query: Any, key: Any, value: Any, mask: Any = None, causal: bool = False, scale: float | None = None,
+    window: int | None = None,
+) -> Any:  # fmt: skip
     shared = _heads_of(query, key)
     if shared == 1 and query.ndim > 2 and value.ndim > 2 and query.shape[-3] > value.shape[-3] > 1:
         shared = query.shape[-3] // value.shape[-3]
-    weights = _attention_weights(query, key, mask, causal, scale)
+    weights = _attention_weights(query, key, mask, causal, scale, window)
     if shared > 1:
         value = value[..., [h // shared for h in range(query.shape[-3])], :, :]
     return np.einsum("...qk,...kd->...qd", weights, value)

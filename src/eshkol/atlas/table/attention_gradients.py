@@ -13,9 +13,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from eshkol.atlas.isa import Arrays, CodeBuilder, Field, Group, Instruction, Kind
-from eshkol.atlas.operands import Register
+from eshkol.atlas.operands import Condition, Register
 from eshkol.atlas.table import emit
-from eshkol.atlas.table.attentions import LOG2_E, check, each_head, later, matrices, place, reach, seen
+from eshkol.atlas.table.attentions import (
+    LOG2_E,
+    SEEN,
+    check,
+    each_head,
+    in_part,
+    masked,
+    matrices,
+    place,
+    reach,
+    scores,
+    seen,
+)
 from eshkol.atlas.table.rows import TY, count, read, real, row, write
 from eshkol.atlas.types import FLOATS, Array, Type
 from eshkol.errors import IsaError
@@ -27,12 +39,11 @@ NUMBERS = ("sums", "inner")  # one for each query
 def _weights(i: Instruction, given: tuple[Array, ...]) -> tuple[Array, Array, list[Array]]:
     """Weights, gradients of the scores, and the matrices of the operands."""
     q, k, v, ct = found = [matrices(i, name, x) for name, x in zip(OPERANDS, given, strict=False)]
-    sums, inner = (x.reshape(*i.batches, i.queries, 1) for x in given[len(OPERANDS) :])
-    scores = (q @ k.swapaxes(-1, -2)) * i.scale
-    weights = np.exp(scores - sums / LOG2_E)
+    sums, inner = (x.reshape(*i.batches, i.queries, 1) for x in given[len(OPERANDS) :][:2])
+    seen = scores(i, q, k, given[len(OPERANDS) + 2 :])
+    weights = np.exp(seen - sums / LOG2_E)
     slopes = weights * (ct @ v.swapaxes(-1, -2) - inner) * i.scale
-    if i.causal:
-        weights, slopes = (np.where(later(i), 0, x) for x in (weights, slopes))
+    weights, slopes = (np.where(np.isneginf(seen), 0, x) for x in (weights, slopes))
     return weights, slopes, found
 
 
@@ -89,6 +100,7 @@ class _Head:
         b, i = self.b, self.i
         found, less = self.dot("query", t, "key", u), self.number("sums", t)
         b.mul(found, found, b.constant(self.compute, i.scale))
+        masked(b, i, self.at, t, u, found)
         b.mul(less, less, b.constant(self.compute, 1 / LOG2_E))
         b.sub(found, found, less)
         b.exp(found, found)
@@ -96,10 +108,14 @@ class _Head:
 
     def slope(self, t: Register, u: Register) -> Register:
         """The gradient of a score."""
-        b, found = self.b, self.dot("cotangent", t, "value", u)
+        b, found, weight = self.b, self.dot("cotangent", t, "value", u), self.weight(t, u)
         b.sub(found, found, self.number("inner", t))
-        b.mul(found, found, self.weight(t, u))
+        b.mul(found, found, weight)
         b.mul(found, found, b.constant(self.compute, self.i.scale))
+        if in_part(self.i):  # what is not seen is not looked at
+            seen, nothing = b.pred(), b.constant(self.compute, 0)
+            b.setcc(Condition.NE, seen, weight, nothing)
+            b.sel(found, seen, found, nothing)
         return found
 
 
@@ -167,6 +183,7 @@ _SAME = (
     count("batch"), count("queries"), count("keys", 1), count("head_dim", 1), real("scale"),
     Field("causal", Kind.FLAG, default=False),
     *(Field(name, Kind.COUNTS) for name in ("batches", *(f"{name}_strides" for name in OPERANDS))),
+    *SEEN,
 )  # fmt: skip
 
 row("BatchedAttentionGradQuery", Group.ADVANCED,

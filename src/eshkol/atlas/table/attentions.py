@@ -4,6 +4,10 @@ A batch has axes (`batches`). Queries, keys and values lie with so many elements
 axis, and from one row to the next (`…_strides`); a stride of 0 gives one matrix to many heads. The elements of a row
 are neighbours. The result and the sums are dense. Of each row the logarithm to base 2 of its sum of e^(scale·q·k) is
 told: whoever computes gradients makes the weights from it again.
+
+Not all keys need be seen: with a window, only those fewer than so many places away; with a mask, of truth values, those
+where it holds; and what is added to scores (`bias`) may be -∞. A query that sees nothing has a result of 0, and +∞ is
+told of its sum.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from eshkol.atlas.isa import Arrays, CodeBuilder, Field, Group, Instruction, Kind
-from eshkol.atlas.operands import Register
+from eshkol.atlas.operands import Condition, Register
 from eshkol.atlas.table import emit
 from eshkol.atlas.table.rows import TY, count, read, real, row, write
 from eshkol.atlas.types import FLOATS, Array, Type
@@ -23,14 +27,26 @@ from eshkol.errors import IsaError
 OPERANDS = ("query", "key", "value")
 LINES = {"query": "queries", "key": "keys", "value": "keys", "cotangent": "queries"}  # what tells how many there are
 LOG2_E = math.log2(math.e)
+LOWEST = -1e30  # the greatest score of those that see nothing
+
+
+MASKS = ("mask", "bias")
 
 
 def _extents(i: Instruction, name: str) -> tuple[int, ...]:
+    if name in MASKS:
+        return (*i.batches, i.queries, i.keys)
     return (*i.batches, getattr(i, LINES[name]), i.head_dim)
 
 
 def _strides(i: Instruction, name: str) -> tuple[int, ...]:
-    return (*getattr(i, f"{name}_strides"), 1)
+    return (*(mask_strides(i) if name in MASKS else getattr(i, f"{name}_strides")), 1)
+
+
+def mask_strides(i: Instruction) -> tuple[int, ...]:
+    """The distances along the axes of the batch, and from one query to the next, in a mask: it is dense unless said."""
+    extents = _extents(i, "mask")
+    return i.mask_strides or tuple(math.prod(extents[axis + 1 :]) for axis in range(len(extents) - 1))
 
 
 def reach(i: Instruction, name: str) -> tuple[int, ...]:
@@ -48,28 +64,46 @@ def matrices(i: Instruction, name: str, x: Array) -> Array:
     return x[places]
 
 
-def later(i: Instruction) -> Array:
-    """Which keys come after which queries."""
-    return np.arange(i.queries)[:, None] < np.arange(i.keys)
+def scores(i: Instruction, q: Array, k: Array, masks: Sequence[Array]) -> Array:
+    """Those of all heads, -∞ where nothing is seen; the mask or what is added comes last of what is read."""
+    found: Array = (q @ k.swapaxes(-1, -2)) * i.scale
+    apart = np.arange(i.queries)[:, None] - np.arange(i.keys)
+    if i.causal:
+        found = np.where(apart < 0, -np.inf, found)
+    if i.window:
+        found = np.where(abs(apart) < i.window, found, -np.inf)
+    for name, x in zip(_given(i), masks, strict=True):
+        here = matrices(i, name, x)
+        found = np.where(here != 0, found, -np.inf) if name == "mask" else found + here
+    return found
+
+
+def _given(i: Instruction) -> list[str]:
+    return [name for name in MASKS if getattr(i, name) is not None]
+
+
+def in_part(i: Instruction) -> bool:
+    """Whether there may be queries that see nothing."""
+    return i.window > 0 or bool(_given(i))
 
 
 def _result(i: Instruction) -> tuple[int, ...]:
     return (i.batch, i.queries, i.head_dim)
 
 
-def _attend(i: Instruction, q: Array, k: Array, v: Array) -> tuple[Array, Array]:
+def _attend(i: Instruction, q: Array, k: Array, v: Array, *masks: Array) -> tuple[Array, Array]:
     if i.batch == 0:
         return np.empty(_result(i)), np.empty(_result(i)[:-1])
     q, k, v = (matrices(i, name, x) for name, x in zip(OPERANDS, (q, k, v), strict=True))
-    scores = (q @ k.swapaxes(-1, -2)) * i.scale
-    if i.causal:
-        scores = np.where(later(i), -np.inf, scores)
-    top = scores.max(-1, keepdims=True)
-    with np.errstate(invalid="ignore"):
-        powers = np.exp(scores - top)
-    total = powers.sum(-1, keepdims=True)
-    found = np.matmul(powers / total, v)
-    return found.reshape(_result(i)), ((top + np.log(total)) * LOG2_E).reshape(_result(i)[:-1])
+    given = scores(i, q, k, masks)
+    top = given.max(-1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        powers = np.exp(given - top)
+        total = powers.sum(-1, keepdims=True)
+        weights, sums = powers / total, (top + np.log(total)) * LOG2_E
+    if in_part(i):
+        weights, sums = np.where(np.isneginf(top), 0, weights), np.where(np.isneginf(top), np.inf, sums)
+    return np.matmul(weights, v).reshape(_result(i)), sums.reshape(_result(i)[:-1])
 
 
 # --- code of lanes ------------------------------------------------------------------------------------
@@ -106,6 +140,26 @@ def seen(b: CodeBuilder, i: Instruction, t: Register) -> Register | int:
     return found
 
 
+def masked(b: CodeBuilder, i: Instruction, at: Sequence[emit.Index], t: Register, u: Register, score: Register) -> None:
+    """Add to a score what is added there, and make it -∞ where it is not seen."""
+    if not in_part(i):
+        return
+    nothing, seen = b.constant(emit.compute_type(i.ty), -math.inf), b.pred()
+    if i.window:
+        for near, far in ((t, u),) if i.causal else ((t, u), (u, t)):
+            limit = b.reg(Type.U32)
+            b.add(limit, far, b.constant(Type.U32, i.window))
+            b.setcc(Condition.LT, seen, near, limit)
+            b.sel(score, seen, score, nothing)
+    if i.bias is not None:
+        there = place(b, i, "bias", (*at, t, u))
+        b.add(score, score, emit.fetch(b, i.bias, there, Type.F32, emit.compute_type(i.ty)))
+    if i.mask is not None:
+        there = place(b, i, "mask", (*at, t, u))
+        b.setcc(Condition.NE, seen, emit.fetch(b, i.mask, there, Type.U8, Type.U32), b.constant(Type.U32, 0))
+        b.sel(score, seen, score, nothing)
+
+
 def _expand(b: CodeBuilder, i: Instruction) -> None:
     """Three passes over the keys for each query: maximum, sum, and the weighted sum of values."""
 
@@ -128,11 +182,14 @@ def _attend_one(b: CodeBuilder, i: Instruction, at: list[emit.Index], t: Registe
             left, right = (i.query, there("query", t, d), i.ty), (i.key, there("key", u, d), i.ty)
             emit.accumulate_product(b, total, left, right, compute)
         b.mul(total, total, b.constant(compute, i.scale))
+        masked(b, i, at, t, u, total)
         return total
 
     keys, top, total = seen(b, i, t), b.constant(compute, -math.inf), b.constant(compute, 0)
     with b.loop(keys) as u:
         b.max(top, top, score(u))
+    if in_part(i):
+        b.max(top, top, b.constant(compute, LOWEST))
 
     def weight(u: Register) -> Register:
         found = score(u)
@@ -142,6 +199,14 @@ def _attend_one(b: CodeBuilder, i: Instruction, at: list[emit.Index], t: Registe
 
     with b.loop(keys) as u:
         b.add(total, total, weight(u))
+    logarithm, nothing = b.reg(compute), b.pred()
+    b.log(logarithm, total)
+    b.add(logarithm, logarithm, top)
+    b.mul(logarithm, logarithm, b.constant(compute, LOG2_E))
+    if in_part(i):
+        b.setcc(Condition.EQ, nothing, total, b.constant(compute, 0))
+        b.sel(logarithm, nothing, b.constant(compute, math.inf), logarithm)
+        b.sel(total, nothing, b.constant(compute, 1), total)
     line = emit.flat(b, (*i.batches, i.queries), (*at, t))
     with b.loop(i.head_dim) as d:
         mixed = b.constant(compute, 0)
@@ -149,10 +214,6 @@ def _attend_one(b: CodeBuilder, i: Instruction, at: list[emit.Index], t: Registe
             b.fma(mixed, weight(u), emit.fetch(b, i.value, there("value", u, d), i.ty), mixed)
         b.div(mixed, mixed, total)
         emit.put(b, i.output, emit.offset(b, [(line, i.head_dim), (d, 1)]), i.ty, mixed)
-    logarithm = b.reg(compute)
-    b.log(logarithm, total)
-    b.add(logarithm, logarithm, top)
-    b.mul(logarithm, logarithm, b.constant(compute, LOG2_E))
     emit.put(b, i.sums, line, Type.F32, logarithm, compute)
 
 
@@ -168,14 +229,29 @@ def check(i: Instruction, operands: Sequence[str]) -> None:
                 "for rows",
                 span=i.span,
             )
+    if i.mask_strides and len(i.mask_strides) != len(i.batches) + 1:
+        raise IsaError(
+            f"{i.op.name}: mask_strides {i.mask_strides} are not one for each axis of the batch {i.batches} and one "
+            "for queries",
+            span=i.span,
+        )
 
+
+SEEN = (
+    count("window", default=0),
+    Field("mask", Kind.READ, Type.U8, None, shape=lambda i: reach(i, "mask")),
+    Field("bias", Kind.READ, Type.F32, None, shape=lambda i: reach(i, "bias")),
+    Field("mask_strides", Kind.COUNTS, default=()),
+)
 
 row("BatchedAttention", Group.ADVANCED,
     "softmax(scale·Q·Kᵀ)·V for each of batch heads, along the axes batches, and log2 of each row's sum of "
-    "e^(scale·q·k); strides: of each axis of the batch and of rows, in elements; causal: query t attends to keys u ≤ t",
+    "e^(scale·q·k); strides: of each axis of the batch and of rows, in elements; causal: query t attends to keys u ≤ t;"
+    " window: to keys fewer than so many places away; mask: where it is not 0; bias: is added to scores; both are of "
+    "batches × queries × keys, dense or mask_strides apart along all axes but the last",
     (TY, write("output", _result), write("sums", lambda i: _result(i)[:-1], Type.F32),
      *(read(name, lambda i, name=name: reach(i, name)) for name in OPERANDS),  # type: ignore[misc]
      count("batch"), count("queries"), count("keys", 1), count("head_dim", 1), real("scale"),
      Field("causal", Kind.FLAG, default=False),
-     *(Field(name, Kind.COUNTS) for name in ("batches", *(f"{name}_strides" for name in OPERANDS)))),
+     *(Field(name, Kind.COUNTS) for name in ("batches", *(f"{name}_strides" for name in OPERANDS))), *SEEN),
     Arrays(_attend), FLOATS, expand=_expand, check=lambda i: check(i, OPERANDS), traps=True)  # fmt: skip

@@ -92,8 +92,7 @@ def touch_ends(b: CodeBuilder, i: Instruction) -> None:
     """Read the last element of every input, for expansions that may leave it out: all of it must lie in memory."""
     for f in i.op.memory:
         assert f.shape is not None
-        elements = math.prod(f.shape(i))
-        if f.kind is Kind.READ and elements:
+        if f.kind is Kind.READ and getattr(i, f.name) is not None and (elements := math.prod(f.shape(i))):
             ty = element_type(i, f)
             fetch(b, getattr(i, f.name), b.constant(Type.U32, elements - 1), ty, ty)
 

@@ -91,13 +91,25 @@ def log1mexp(x: Any) -> Tensor:
 
 def dot_product_attention(
     query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None, *, scale: float | None = None,
-    is_causal: bool = False, **how: Any,
+    is_causal: bool = False, local_window_size: Any = None, **how: Any,
 ) -> Tensor:  # fmt: skip
-    """Attention over (batch ×) length × heads × dim, as JAX orders axes."""
+    """Attention over (batch ×) length × heads × dim, as JAX orders axes.
+
+    A local window says how many keys before a query, and how many after it, it attends to.
+    """
     if how and any(v is not None for v in how.values()):
         raise TensorError(f"dot_product_attention takes no {', '.join(how)}", span=ek.here())
     if bias is not None and mask is not None:
         bias = ek.where(mask, bias, float("-inf"))
     given = bias if bias is not None else mask
+    window = None
+    if local_window_size is not None:
+        sizes = local_window_size if isinstance(local_window_size, tuple) else (local_window_size,) * 2
+        before, after = (int(size) for size in sizes)
+        if before != after and not is_causal:
+            raise TensorError(
+                f"dot_product_attention takes a window of as many keys before as after, not {sizes}", span=ek.here()
+            )
+        window = before + 1
     turned = [ek.swapaxes(ek.asarray(x), -3, -2) for x in (query, key, value)]
-    return ek.swapaxes(ek.scaled_dot_product_attention(*turned, given, is_causal, scale), -3, -2)
+    return ek.swapaxes(ek.scaled_dot_product_attention(*turned, given, is_causal, scale, window), -3, -2)

@@ -63,8 +63,15 @@ def multiplied(
 def is_whole_attention(a: SeenAttention, target: MachineDescription, *more: View) -> bool:
     """Whether attention is one array instruction, and its gradients, of one more view, are two."""
     assert target.matrices is not None
-    apart = all(view.strides[-2] > 0 for view in (*a[:3], *more))  # the machine's copies know no row that is many
+    apart = all(_line(view) > 0 for view in (a.q, a.k, a.v, *more))  # machines copy no row that is many
+    if a.mask is not None and a.mask.strides[-1] != 1:
+        return False
     return apart and target.matrices.whole and sum(extent > 1 for extent in a.batch) <= BATCH_AXES
+
+
+def _line(view: View) -> int:
+    """The distance of neighbouring rows, which may be any of a single one."""
+    return view.strides[-2] if view.shape[-2] > 1 else view.shape[-1]
 
 
 def whole_attention_kernel(node: Node) -> Kernel:
@@ -76,16 +83,29 @@ def whole_attention_kernel(node: Node) -> Kernel:
     b.buffer(names["out"], ty)
     b.buffer(names["sums"], Type.F32)
     places = [BufferOffset(f"x{k}", view.offset * ty.size_bytes) for k, view in enumerate(a[:3])]
-    for k in range(3):
-        b.buffer(f"x{k}", ty)
-    strides = [(*a.steps(view), view.strides[-2]) for view in a[:3]]
+    for k, x in enumerate(node.inputs):
+        b.buffer(f"x{k}", TYPES[x.dtype])
+    strides = [(*a.steps(view), _line(view)) for view in (a.q, a.k, a.v)]
     b.batched_attention(
         ty, BufferOffset(names["out"]), BufferOffset(names["sums"]), *places, batch=count(a.batch),
         queries=a.q.shape[-2], keys=a.k.shape[-2], head_dim=a.q.shape[-1], scale=a.scale, causal=a.causal,
         batches=a.batch, query_strides=strides[0], key_strides=strides[1], value_strides=strides[2],
+        **_seen(a, node),
     )  # fmt: skip
     scratch = ((SUMS, dtypes.float32, count(a.shape[:-1])),) if node.outs is None else ()
-    return Kernel(shown(b.build()), ONE_LANE, None, outs, tuple((f"x{k}", k) for k in range(3)), (), scratch)
+    return Kernel(
+        shown(b.build()), ONE_LANE, None, outs, tuple((f"x{k}", k) for k in range(len(node.inputs))), (), scratch
+    )
+
+
+def _seen(a: SeenAttention, node: Node) -> dict[str, Any]:
+    """Which keys are seen, in the words of the instructions; a mask is what is read last."""
+    found: dict[str, Any] = {"window": a.window} if a.window else {}
+    if a.mask is not None:
+        x = node.inputs[-1]
+        place = BufferOffset(f"x{len(node.inputs) - 1}", a.mask.offset * TYPES[x.dtype].size_bytes)
+        found |= {"mask" if x.dtype.is_bool else "bias": place, "mask_strides": (*a.steps(a.mask), a.mask.strides[-2])}
+    return found
 
 
 def whole_gradient_kernels(node: Node, outs: Sequence[str]) -> tuple[Kernel, ...]:
@@ -94,18 +114,18 @@ def whole_gradient_kernels(node: Node, outs: Sequence[str]) -> tuple[Kernel, ...
     a, ty = g.attention, TYPES[node.inputs[0].dtype]
     views = (*a[:3], g.cotangent)
     strides = zip(("query", "key", "value", "cotangent"), views, strict=True)
-    how = {f"{name}_strides": (*a.steps(view), view.strides[-2]) for name, view in strides}
+    how = {f"{name}_strides": (*a.steps(view), _line(view)) for name, view in strides}
     names = [f"x{k}" for k in range(len(node.inputs))]
     places = [BufferOffset(name, view.offset * ty.size_bytes) for name, view in zip(names, views, strict=False)]
-    places += [BufferOffset(name) for name in names[len(views) :]]
+    places += [BufferOffset(name) for name in names[len(views) :][:2]]
     found = []
     for method, written in (("batched_attention_grad_query", outs[:1]), ("batched_attention_grad_key_value", outs[1:])):
         b = ProgramBuilder(node.op.name)
-        for name in (*written, *names[: len(views)]):
+        for name in written:
             b.buffer(name, ty)
-        for name in names[len(views) :]:
-            b.buffer(name, Type.F32)
-        more = {"grouped": True} if a.grouped and len(written) > 1 else {}
+        for name, x in zip(names, node.inputs, strict=True):
+            b.buffer(name, TYPES[x.dtype])
+        more = _seen(a, node) | ({"grouped": True} if a.grouped and len(written) > 1 else {})
         getattr(b, method)(
             ty, *map(BufferOffset, written), *places, batch=count(a.batch), queries=a.q.shape[-2],
             keys=a.k.shape[-2], head_dim=a.q.shape[-1], scale=a.scale, causal=a.causal, batches=a.batch, **how,

@@ -21,7 +21,9 @@ _AFTER = NoDerivative("derivatives are taken before graphs are compiled", zero=F
 class SeenAttention(NamedTuple):
     """softmax(scale · q · kᵀ) · v of views of … × length × dim, whose axes in front broadcast.
 
-    Causal: query t attends to keys 0 … t.
+    Causal: query t attends to keys 0 … t. Window: to keys that are fewer than so many places away, unless it is 0.
+    There may be a mask, of the batch × queries × keys, which is read last: truth values, or float32 to be added to
+    scores. A query that sees nothing has a result of 0, and +∞ for the logarithm of its sum.
     """
 
     q: View
@@ -29,6 +31,13 @@ class SeenAttention(NamedTuple):
     v: View
     scale: float
     causal: bool
+    window: int = 0
+    mask: View | None = None
+
+    @property
+    def in_part(self) -> bool:
+        """Whether there may be queries that see nothing."""
+        return self.window > 0 or self.mask is not None
 
     @property
     def batch(self) -> Shape:
@@ -55,33 +64,40 @@ class SeenAttention(NamedTuple):
         ]
 
 
-def _scores(a: SeenAttention, q: Any, k: Any) -> Any:
+def _scores(a: SeenAttention, q: Any, k: Any, *masks: Any) -> Any:
     scores = np.matmul(wide(a.q.array(q)), np.swapaxes(wide(a.k.array(k)), -1, -2)) * np.float32(a.scale)
+    apart = np.arange(scores.shape[-2])[:, None] - np.arange(scores.shape[-1])
     if a.causal:
-        rows, columns = scores.shape[-2:]
-        scores = np.where(np.arange(rows)[:, None] >= np.arange(columns), scores, -np.inf)
+        scores = np.where(apart >= 0, scores, -np.inf)
+    if a.window:
+        scores = np.where(abs(apart) < a.window, scores, -np.inf)
+    if a.mask is not None:
+        seen = a.mask.array(masks[0])
+        scores = np.where(seen, scores, -np.inf) if seen.dtype == np.bool_ else scores + seen
     return scores
 
 
-def _with_sums(a: SeenAttention, q: Any, k: Any, v: Any) -> tuple[Any, Any]:
-    scores = _scores(a, q, k)
+def _with_sums(a: SeenAttention, q: Any, k: Any, v: Any, *masks: Any) -> tuple[Any, Any]:
+    scores = _scores(a, q, k, *masks)
     greatest = scores.max(-1, keepdims=True)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):
         powers = np.exp(scores - greatest)
-    total = powers.sum(-1, keepdims=True)
-    found = np.matmul(powers / total, wide(a.v.array(v)))
-    return found, ((greatest + np.log(total)) / np.log(2)).astype(np.float32)[..., 0]
+        total = powers.sum(-1, keepdims=True)
+        weights, sums = powers / total, (greatest + np.log(total)) / np.log(2)
+    if a.in_part:
+        weights, sums = (np.where(np.isneginf(greatest), x, y) for x, y in ((0, weights), (np.inf, sums)))
+    return np.matmul(weights, wide(a.v.array(v))), sums.astype(np.float32)[..., 0]
 
 
 SEEN_ATTENTION: Op = row(Op(
     name="seen_attention", doc="softmax(scale·q·kᵀ)·v of 16-bit floats that are read where they lie.", function=None,
-    names=("q", "k", "v"), group=STRUCTURE, method=False, infer=lambda a, q, k, v: Aval(a.shape, q.dtype),
-    reference=lambda a, q, k, v: _with_sums(a, q, k, v)[0], derivative=_AFTER, lower=HOST,
+    names=("q", "k", "v"), group=STRUCTURE, method=False, infer=lambda a, q, *rest: Aval(a.shape, q.dtype),
+    reference=lambda a, *given: _with_sums(a, *given)[0], derivative=_AFTER, lower=HOST,
 ))  # fmt: skip
 SUMMED_ATTENTION: Op = row(Op(
     name="summed_attention", doc="The same, and the logarithm to base 2 of each row's sum of e^(scale·q·kᵀ).",
     function=None, names=("q", "k", "v"), group=STRUCTURE, method=False,
-    infer=lambda a, q, k, v: (Aval(a.shape, q.dtype), Aval(a.shape[:-1], dtypes.float32)),
+    infer=lambda a, q, *rest: (Aval(a.shape, q.dtype), Aval(a.shape[:-1], dtypes.float32)),
     reference=_with_sums, derivative=_AFTER, lower=HOST,
 ))  # fmt: skip
 
@@ -97,10 +113,12 @@ def _infer_gradients(a: AttentionGradients, q: HasAval, *rest: HasAval) -> tuple
     return tuple(Aval(view.shape, q.dtype) for view in a.attention[:3])
 
 
-def _gradients(a: AttentionGradients, q: Any, k: Any, v: Any, ct: Any, sums: Any, inner: Any) -> tuple[Any, ...]:
+def _gradients(
+    a: AttentionGradients, q: Any, k: Any, v: Any, ct: Any, sums: Any, inner: Any, *masks: Any
+) -> tuple[Any, ...]:
     """Those of q, k and v, of the sums that attention gives, and of ct · result for each query."""
     seen = a.attention
-    weights = np.exp2(_scores(seen, q, k) / np.float32(np.log(2)) - sums[..., None])
+    weights = np.exp2(_scores(seen, q, k, *masks) / np.float32(np.log(2)) - sums[..., None])
     (q, k, v), ct = (wide(view.array(x)) for view, x in zip(seen[:3], (q, k, v), strict=True)), a.cotangent.array(ct)
     ct = wide(ct)
     of_scores = weights * (np.matmul(ct, np.swapaxes(v, -1, -2)) - inner[..., None]) * np.float32(seen.scale)

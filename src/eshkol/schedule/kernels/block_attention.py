@@ -40,6 +40,7 @@ from eshkol.schedule.kernels.scalars import INDEX, TYPES, Scalar
 
 USABLE = 252
 LARGEST = 1 << 28  # elements of an operand or the result: their chunks are counted in registers of indices
+MOST = 1 << 31  # the same, of what is done as a whole
 LOWEST = -1e30  # where the greatest score of a row begins
 
 
@@ -54,17 +55,28 @@ def is_attention(node: Node) -> bool:
 def attends(a: SeenAttention, dtype: dtypes.DType, target: MachineDescription) -> bool:
     """Whether a machine has a kernel for such attention: rows of whole chunks, of one width, in fragments.
 
-    Heads may be wider than those of its tiles where attention is done as a whole.
+    Heads may be wider than those of its tiles, and see only some keys, where attention is done as a whole.
     """
-    if target.matrices is None or TYPES.get(dtype) not in target.matrices.types:
+    if target.matrices is None or TYPES.get(dtype) not in target.matrices.types or a.scale <= 0:
         return False
     width = a.q.shape[-1]
-    if not in_tiles(width, target) and (width > target.widest_head or not is_whole_attention(a, target)):
+    if (a.in_part or not in_tiles(width, target)) and not is_whole_attention(a, target):
         return False
-    views = (a.q, a.k, a.v)
-    whole = all(in_rows(view) and view.shape[-1] == width for view in views)
-    sizes = [count(view.shape) for view in views] + [count(a.shape)]
-    return whole and all(0 < size < LARGEST for size in sizes)
+    if width > target.widest_head and not in_tiles(width, target):
+        return False
+    largest = MOST if is_whole_attention(a, target) else LARGEST
+    return all(in_rows(view) and view.shape[-1] == width for view in (a.q, a.k, a.v)) and 0 < _size(a) < largest
+
+
+def _size(a: SeenAttention) -> int:
+    """Elements of the largest operand, or of the result; 0 if one has none."""
+    sizes = [count(view.shape) for view in (a.q, a.k, a.v)] + [count(a.shape)]
+    return max(sizes) if all(sizes) else 0
+
+
+def in_fragments(a: SeenAttention, target: MachineDescription) -> bool:
+    """Whether attention of such a size, to such keys, could be in fragments, and its gradients too."""
+    return in_tiles(a.q.shape[-1], target) and not a.grouped and not a.in_part and _size(a) < LARGEST
 
 
 def in_tiles(width: int, target: MachineDescription) -> bool:

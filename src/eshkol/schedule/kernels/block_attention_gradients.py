@@ -24,7 +24,15 @@ from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.schedule.kernels.array_products import is_whole_attention, whole_gradient_kernels
 from eshkol.schedule.kernels.attention import ATTENTION_GRADIENTS, AttentionGradients
-from eshkol.schedule.kernels.block_attention import AttentionWriter, Span, attends, attention_tile, in_rows, in_tiles
+from eshkol.schedule.kernels.block_attention import (
+    AttentionWriter,
+    Span,
+    attends,
+    attention_tile,
+    in_fragments,
+    in_rows,
+    in_tiles,
+)
 from eshkol.schedule.kernels.block_factors import at_most
 from eshkol.schedule.kernels.code import Virtual
 from eshkol.schedule.kernels.fragment_tiles import Four, RowTile, constant, of, zeros
@@ -45,14 +53,14 @@ def is_gradients(node: Node) -> bool:
 def has_gradients(a: AttentionGradients, dtype: dtypes.DType, target: MachineDescription) -> bool:
     """Whether a machine has kernels for the gradients: as of attention, and no axis broadcasts.
 
-    Heads may share keys and values along the last axis where attention is done as a whole.
+    Where attention is done as a whole, heads may be wider, see only some keys, and share keys along the last axis.
     """
     seen = a.attention
     if a.cotangent.shape != seen.shape or not in_rows(a.cotangent) or not attends(seen, dtype, target):
         return False
     if not in_tiles(seen.q.shape[-1], target):
         return False
-    if seen.grouped and not is_whole_attention(seen, target, a.cotangent):
+    if not in_fragments(seen, target) and not is_whole_attention(seen, target, a.cotangent):
         return False
     shared = (*seen.batch[:-1], 1) if seen.grouped else seen.batch
     return seen.q.shape[:-2] == seen.batch and all(view.shape[:-2] == shared for view in (seen.k, seen.v))

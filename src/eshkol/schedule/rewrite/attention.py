@@ -2,7 +2,7 @@
 
 Comes in: nodes that are simple (`simplify.py`) and whose derivatives have been taken. Goes out: equivalent nodes.
 
-    q·kᵀ·scale → mask of what comes later → softmax → · v → 16 bits       one `seen_attention`
+    q·kᵀ·scale → mask → softmax → · v → 16 bits                          one `seen_attention`
     the same, where the gradients of q, k and v are computed as well      `summed_attention`, `attention_gradients`
 
 Everything between is of float32 as `ops/attention.py` says it. The kernels round weights to 16 bits before they are
@@ -46,11 +46,33 @@ from eshkol.schedule.kernels.attention import (
 from eshkol.schedule.kernels.block_attention import attends, in_rows
 from eshkol.schedule.kernels.block_attention_gradients import has_gradients
 from eshkol.schedule.kernels.products import View
-from eshkol.schedule.rewrite.patterns import Operand, is_causal, is_half, is_number, number_of, operand, widens
+from eshkol.schedule.rewrite.masks import sight
+from eshkol.schedule.rewrite.patterns import Operand, is_half, is_number, number_of, operand, widens
 
 _MUL, _ADD, _NEG, _SUM = (TABLE[name] for name in ("mul", "add", "neg", "sum"))
-_WHERE, _SOFTMAX = TABLE["where"], TABLE["softmax"]
+_WHERE, _SOFTMAX, _NOT = TABLE["where"], TABLE["softmax"], TABLE["logical_not"]
+LEAST = float(np.finfo(np.float32).min)
 Users = dict[Node, list[Node]]
+
+
+class _Choice(NamedTuple):
+    """Truth values by which something is chosen: where they hold, or where they do not."""
+
+    mask: Node
+    place: int  # of what is chosen, among the inputs of whoever chooses
+
+    @staticmethod
+    def of(node: Node, other: Callable[[float], bool]) -> _Choice | None:
+        """How a node chooses between something and a number of which something holds."""
+        place = next((n for n in (1, 2) if is_number(node.inputs[3 - n], other)), None)
+        return None if place is None else _Choice(node.inputs[0], place)
+
+    def chosen(self, node: Node) -> Node:
+        return node.inputs[self.place]
+
+    def allowed(self) -> Node:
+        found: Node = self.mask if self.place == 1 else _NOT(self.mask)
+        return found
 
 
 class _Heads(NamedTuple):
@@ -118,6 +140,23 @@ class _Heads(NamedTuple):
         offset, shape, strides = found.view
         return found._replace(view=View(offset, (*shape[:-2], 1, *shape[-2:]), (*strides[:-2], 0, *strides[-2:])))
 
+    def mask(self, mask: Node) -> Operand:
+        """What a mask is read from, as one of the batch × queries × keys."""
+        found = operand(mask)
+        if found.scale != 1.0 or found.view.strides[-1:] != (1,):
+            found = Operand.of(mask)
+        offset, shape, strides = found.view
+        shape = (*(1,) * (len(self.apart) - len(shape)), *shape)
+        strides = (*(0,) * (len(self.apart) - len(strides)), *strides)
+        steps = [
+            0 if n == 1 and wanted > 1 else step for n, wanted, step in zip(shape, self.apart, strides, strict=True)
+        ]
+        extents = list(self.apart)
+        if self.shared > 1:
+            extents[-3:-2] = [extents[-3] // self.shared, self.shared]
+            steps[-3:-2] = [steps[-3] * self.shared, steps[-3]]
+        return found._replace(view=View(offset, tuple(extents), tuple(steps)))
+
 
 class _Attention(NamedTuple):
     """Attention that was found: the softmax, the mask and the weights made of it, the product that its
@@ -127,11 +166,12 @@ class _Attention(NamedTuple):
     """
 
     softmax: Node
-    mask: Node | None
+    mask: _Choice | None
     weights: Node
     product: Node
     heads: _Heads
     operands: tuple[Operand, Operand, Operand]
+    masked: Operand | None
     attrs: SeenAttention
     result: Node | None
 
@@ -139,12 +179,19 @@ class _Attention(NamedTuple):
     def dtype(self) -> dtypes.DType:
         return self.operands[0].base.dtype
 
+    @property
+    def masks(self) -> tuple[Operand, ...]:
+        return () if self.masked is None else (self.masked,)
+
     def inner(self) -> Iterator[Node]:
         """What lies between q, k, v and the result: from there back to the scores."""
         assert self.result is not None
         at = self.result
         while at is not self.product:
-            at = at.inputs[1 if at.op is _WHERE else 0]
+            if at.op is _ADD:  # a mask that is added
+                at = next(x for x in at.inputs if self.product in (x, *x.inputs[:1]))
+            else:
+                at = self.mask.chosen(at) if self.mask is not None and at.op is _WHERE else at.inputs[0]
             yield at
 
 
@@ -194,21 +241,28 @@ def _behind(node: Node) -> tuple[Node, ...]:
 
 def _attention(softmax: Node, users: Users, target: MachineDescription) -> Iterator[_Attention]:
     """The ways to see a softmax as that of attention, those with a result first."""
-    scores, mask, weights = softmax.inputs[0], None, softmax
+    scores, weights = softmax.inputs[0], softmax
+    mask: _Choice | None = None
     if softmax.attrs.axis != softmax.ndim - 1 or softmax.dtype is not dtypes.float32:
         return
     if _is(scores, _WHERE):  # the least number there, before the softmax
-        mask, least = scores.inputs[0], float(np.finfo(np.float32).min)
-        if not is_causal(mask) or not is_number(scores.inputs[2], lambda n: n <= least):
+        mask = _Choice.of(scores, lambda n: n <= LEAST)
+        if mask is None or mask.chosen(scores).shape != softmax.shape:
             return
-        scores = scores.inputs[1]
+        scores = mask.chosen(scores)
         masked = next((x for x in users.get(softmax, []) if _unmasked(x, mask) is softmax), None)
         if masked is None:
             return
         weights = masked
-    seen = _Heads.of(scores)
+    seen, added = _Heads.of(scores), None
+    if seen is None and mask is not None and _is(scores, _ADD):
+        for n, one in enumerate(scores.inputs):
+            if one.shape == scores.shape and (seen := _Heads.of(one)) is not None:
+                added = scores.inputs[1 - n]
+                break
     if seen is None:
         return
+    causal, window, seen_by = sight(None if mask is None else mask.allowed(), added)
     heads, product = seen
     q = heads.lines(product.inputs[0], _widened)
     k = _widened(product.inputs[1])
@@ -216,7 +270,12 @@ def _attention(softmax: Node, users: Users, target: MachineDescription) -> Itera
     for values, result in _values(softmax, mask, weights, heads, users):
         v = _widened(values)
         v = heads.others(v if result is not None else v._replace(view=v.view.turned()))
-        attrs = SeenAttention(q.view, k.view, v.view, q.scale * k.scale, mask is not None)
+        attrs = SeenAttention(q.view, k.view, v.view, q.scale * k.scale, causal, window)
+        chosen = None if seen_by is None else heads.mask(seen_by)
+        if chosen is not None:
+            if chosen.view.shape[:-2] != attrs.batch:
+                continue
+            attrs = attrs._replace(mask=chosen.view)
         alike = is_half(q.base) and q.base.dtype is k.base.dtype is v.base.dtype and v.scale == 1.0
         if not alike or not attends(attrs, q.base.dtype, target):
             continue
@@ -224,7 +283,7 @@ def _attention(softmax: Node, users: Users, target: MachineDescription) -> Itera
         if result is None or (
             result.dtype is q.base.dtype and result.shape == shape and result.size == count(attrs.shape)
         ):
-            yield _Attention(softmax, mask, weights, product, heads, (q, k, v), attrs, result)
+            yield _Attention(softmax, mask, weights, product, heads, (q, k, v), chosen, attrs, result)
 
 
 def _widened(x: Node) -> Operand:
@@ -232,7 +291,7 @@ def _widened(x: Node) -> Operand:
 
 
 def _values(
-    softmax: Node, mask: Node | None, weights: Node, heads: _Heads, users: Users
+    softmax: Node, mask: _Choice | None, weights: Node, heads: _Heads, users: Users
 ) -> Iterator[tuple[Node, Node | None]]:
     """What the weights are multiplied by, with the result; then what a cotangent is, transposed."""
     for together in heads.together(weights, users):
@@ -245,7 +304,7 @@ def _values(
         yield product.inputs[1], None
 
 
-def _of_weights(softmax: Node, mask: Node | None, heads: _Heads, users: Users) -> Iterator[tuple[Node, Node]]:
+def _of_weights(softmax: Node, mask: _Choice | None, heads: _Heads, users: Users) -> Iterator[tuple[Node, Node]]:
     """Nodes that are the weights times their gradients, and the products that those are."""
     for times in _of(_MUL, users.get(softmax, [])):
         for factor in times.inputs:
@@ -291,11 +350,11 @@ def _of(op: Op, nodes: Sequence[Node]) -> Iterator[Node]:
     return (node for node in nodes if _is(node, op))
 
 
-def _unmasked(node: Node, mask: Node) -> Node | None:
-    """What a node is where a mask holds, if it is 0 elsewhere."""
-    if not _is(node, _WHERE) or node.inputs[0] is not mask or not is_number(node.inputs[2], lambda n: n == 0):
+def _unmasked(node: Node, mask: _Choice) -> Node | None:
+    """What a node is where a mask lets something be, if it is 0 elsewhere."""
+    if not _is(node, _WHERE) or _Choice.of(node, lambda n: n == 0) != mask:
         return None
-    return node.inputs[1]
+    return mask.chosen(node)
 
 
 def _of_scores(times: Node, found: _Attention, users: Users) -> Iterator[Node]:
@@ -363,13 +422,14 @@ def _note(
     """Take down the gradient that a product becomes, times the scale, if its other factor is the wanted one."""
     if factor._replace(scale=1.0) != wanted._replace(scale=1.0):
         return
+    size = count((found.attrs.q, found.attrs.k)[place].shape)
     for node in users.get(product, []):
         scale, rounded = factor.scale, [node]
         if (number := number_of(node)) is not None and node.data is None:
             scale, rounded = scale * number, users.get(node, [])
         if math.isclose(scale, found.attrs.scale, rel_tol=1e-6):
             for last in _of(cast, rounded):
-                if last.dtype is found.dtype and last.size == count(found.attrs[place].shape):
+                if last.dtype is found.dtype and last.size == size:
                     made.places[last] = place
 
 
@@ -392,7 +452,7 @@ class _Rebuilding:
                 Current.site = node.site
                 if node in self.plain:
                     found = self.plain[node]
-                    made = make(SEEN_ATTENTION, self._operands(found), found.attrs)
+                    made = make(SEEN_ATTENTION, self._operands((*found.operands, *found.masks)), found.attrs)
                     self.new[node] = _shaped(made, node.shape)
                 elif node in self.trained:
                     self.new[node] = self._trained(node, *self.trained[node])
@@ -407,24 +467,27 @@ class _Rebuilding:
         found, gradients = self.trained.get(node, (self.plain.get(node), None))
         if found is None:
             return _behind(node)
-        given = tuple(o.base for o in found.operands)
+        given = tuple(o.base for o in (*found.operands, *found.masks))
         if gradients is None or node is found.result:
             return given
         return *given, gradients.seen.base, gradients.cotangent
 
-    def _operands(self, found: _Attention) -> tuple[Node, ...]:
-        return tuple(self.new[o.base] for o in found.operands)
+    def _operands(self, operands: Sequence[Operand]) -> tuple[Node, ...]:
+        return tuple(self.new[o.base] for o in operands)
 
     def _trained(self, node: Node, found: _Attention, gradients: _Trained) -> Node:
         if found.softmax not in self.summed:
-            self.summed[found.softmax] = make(SUMMED_ATTENTION, self._operands(found), found.attrs)
+            self.summed[found.softmax] = make(
+                SUMMED_ATTENTION, self._operands((*found.operands, *found.masks)), found.attrs
+            )
         result, sums = (make(PICK, (self.summed[found.softmax],), Pick(k)) for k in range(2))
         if node is found.result:
             return _shaped(result, node.shape)
         if found.softmax not in self.gradients:
             cotangent = _shaped(self.new[gradients.cotangent], result.shape)
             products = _MUL(cast(result, dtypes.float32), cotangent)
-            given = (*self._operands(found), self.new[gradients.seen.base], sums, _SUM(products, -1))
+            given = (*self._operands(found.operands), self.new[gradients.seen.base], sums, _SUM(products, -1))
+            given += self._operands(found.masks)
             attrs = AttentionGradients(found.attrs, gradients.seen.view)
             self.gradients[found.softmax] = make(ATTENTION_GRADIENTS, given, attrs)
         return _shaped(make(PICK, (self.gradients[found.softmax],), Pick(gradients.places[node])), node.shape)

@@ -447,13 +447,15 @@ def is_causal(mask: Node) -> bool:
     """Whether a mask says that no place comes later than the row: rows from 0 on, against columns from 0 on."""
     if mask.op is not _GREATER_EQUAL or mask.data is not None or mask.ndim < 2:
         return False
-    for axis, counter in zip((-2, -1), mask.inputs, strict=True):
-        if counter.op is not _IOTA or counter.data is not None:
-            return False
-        shape, along = counter.attrs.shape, counter.attrs.axis - len(counter.attrs.shape)
-        if along != axis or shape[along] != mask.shape[axis]:
-            return False
-    return True
+    return all(counts(counter, axis, mask.shape) for axis, counter in zip((-2, -1), mask.inputs, strict=True))
+
+
+def counts(counter: Node, axis: int, shape: Shape) -> bool:
+    """Whether a node counts the places along an axis, from the end, of a shape, from 0 on."""
+    if counter.op is not _IOTA or counter.data is not None:
+        return False
+    extents, along = counter.attrs.shape, counter.attrs.axis - len(counter.attrs.shape)
+    return bool(along == axis and extents[along] == shape[axis])
 
 
 _RULES: dict[Op, Callable[[Node, Counter[Node]], Match | None]] = {

@@ -24,7 +24,9 @@ from eshkol.backends.cuda.warpgroups.heads import HeadTile, HeadWriter, Result, 
 from eshkol.backends.cuda.warpgroups.maps import TensorMap
 from eshkol.backends.cuda.warpgroups.ptx import GROUP, real
 from eshkol.backends.cuda.warpgroups.ring import BARRIER_BYTES, LINE, ROWS, Place, Ring
+from eshkol.backends.cuda.warpgroups.sight import Looking, Sight
 
+LATER = Sight(causal=True)
 LOWEST = -1e30  # where the greatest score of a row begins
 TURN = 8  # the first of the barriers at which groups take turns
 
@@ -43,7 +45,7 @@ class Attention:
     v: Rows
     out: Rows
     scale: float
-    causal: bool
+    sight: Sight
 
 
 @dataclass(frozen=True)
@@ -64,14 +66,17 @@ SHORT = 2048  # queries below which few groups share a block where attention is 
 NARROW, WIDE = Tile(64, 3, 128, 3), Tile(128, 2, 128, 2)
 NARROW_AND_SHORT, WIDE_AND_LONG = Tile(64, 2, 128, 3), Tile(128, 2, 160, 2)
 WIDER = (Tile(192, 2, 112, 2), Tile(256, 2, 80, 2))
+ADDED = (NARROW_AND_SHORT, Tile(128, 2, 80, 3), Tile(192, 2, 64, 3), Tile(256, 2, 48, 3))  # with masks in registers
 
 
-def tile_for(width: int, queries: int, *, causal: bool) -> Tile | None:
+def tile_for(width: int, queries: int, sight: Sight) -> Tile | None:
     """The tile for heads of so many elements, if there is one; measured on an H200."""
+    if sight.added or (sight.mask is not None and width > WIDE.widest):
+        return next((tile for tile in ADDED if width <= tile.widest), None)
     if width <= NARROW.widest:
-        return NARROW_AND_SHORT if causal and queries < SHORT else NARROW
+        return NARROW_AND_SHORT if sight.mask is not None or (sight.causal and queries < SHORT) else NARROW
     if width <= WIDE.widest:
-        return WIDE_AND_LONG if causal and queries >= 2 * SHORT else WIDE
+        return WIDE_AND_LONG if sight == LATER and queries >= 2 * SHORT else WIDE
     return next((tile for tile in WIDER if width <= tile.widest), None)
 
 
@@ -90,12 +95,17 @@ def attention_kernel(a: Attention, tile: Tile, record: int, sums: tuple[int, int
 
     The sums' logarithms go to the address at a byte of the record, plus so many bytes.
     """
-    return _Writer(a, tile, record, sums).text()
+    return AttentionWriter(a, tile, record, sums).text()
 
 
-class _Writer(HeadWriter):
+class AttentionWriter(HeadWriter):
+    count = 4  # maps
+    budget: int | None = None  # registers that threads begin with
+    across: str  # how many tiles a block goes along,
+    last: str  # and the one with which it begins
+
     def __init__(self, a: Attention, tile: Tile, record: int, sums: tuple[int, int]) -> None:
-        super().__init__(a.ty, a.batch, a.width, tile, record, 4)
+        super().__init__(a.ty, a.batch, a.width, a.sight, tile, record, self.count)
         self.a, self.tile, self.sums_at = a, tile, sums
         k = self.k
         lines = tile.rows * tile.widest * 2
@@ -107,27 +117,36 @@ class _Writer(HeadWriter):
         self.ready = k.add(barriers, 2 * self.rings[0].size)  # queries are there
 
     def text(self) -> str:
-        k, a = self.k, self.a
+        k = self.k
         with k.only(k.equal(self.thread, 0)):
             k.do("mbarrier.init.shared::cta.b64", f"[{self.ready}]", 1)
             for ring in self.rings:
                 ring.prepare()
         k.together()
-        self.find(a.queries, backwards=a.causal)  # those with the most keys begin first
-        self.across = self.seen(a.keys, self.tile.keys, causal=a.causal)
+        self.settle()
         self.divide()
-        return k.text()
+        return k.text(self.budget)
+
+    def settle(self) -> None:
+        """Which queries a block has, and which tiles of keys it goes along."""
+        k, a = self.k, self.a
+        self.find(a.queries, backwards=a.sight.causal)  # those with the most keys begin first
+        begin, end = self.seen(a.keys, self.tile.keys)
+        self.across = end
+        if a.sight.behind is not None:  # queries that see nothing look at the last tile
+            begin = k.op("min.u32", begin, k.op("sub.u32", end, 1))
+            self.across = k.op("sub.u32", end, begin)
+        self.last = k.op("sub.u32", end, 1)
 
     # --- the thread that has tiles copied ---------------------------------------------------------------
 
     def copy(self) -> None:
         k, a, tile = self.k, self.a, self.tile
         with k.only(k.equal(self.thread, 0)):
-            rings.expect(k, self.ready, tile.rows * tile.widest * 2)
-            self.bring(a.q, self.maps[0], self.base, tile.rows, self.first, self.ready)
+            self.bring_queries()
             keys, values = (ring.begin(filled=False) for ring in self.rings)
             with k.counted(0, self.across) as round_:
-                start = k.mul(k.op("sub.u32", k.op("sub.u32", self.across, 1), round_), tile.keys)
+                start = k.mul(k.op("sub.u32", self.last, round_), tile.keys)
                 for number, (place, rows) in enumerate(((keys, a.k), (values, a.v))):
                     place.wait(place.free())
                     full = place.full()
@@ -136,6 +155,11 @@ class _Writer(HeadWriter):
                     self.bring(rows, self.maps[1 + number], into, tile.keys, start, full)
                     place.advance()
 
+    def bring_queries(self) -> None:
+        tile = self.tile
+        rings.expect(self.k, self.ready, tile.rows * tile.widest * 2)
+        self.bring(self.a.q, self.maps[0], self.base, tile.rows, self.first, self.ready)
+
     # --- groups -----------------------------------------------------------------------------------------
 
     def work(self) -> None:
@@ -143,7 +167,9 @@ class _Writer(HeadWriter):
         self.queries = k.op("mad.lo.u32", group, ROWS * LINE, self.base)
         scores, self.sums = k.registers(tile.keys // 2), k.registers(tile.widest // 2)
         powers = k.registers(tile.keys // 4, "b32")
-        self.factor = real(a.scale * math.log2(math.e))
+        self.scale = real(a.scale * math.log2(math.e))
+        self.factor = real(1.0) if a.sight.added else self.scale  # of scores, when something has been added to them
+        self.looking = None if a.sight.mask is None else Looking(k, a.sight.mask, self.places)
         self.greatest = [k.op("mov.f32", real(LOWEST), kind="f32") for _ in range(2)]
         self.totals = [k.op("mov.f32", real(0.0), kind="f32") for _ in range(2)]
         self.always, never = self.constants()
@@ -158,7 +184,7 @@ class _Writer(HeadWriter):
         rings.wait(k, 0)
         rings.give_back(k, keys.free(), 1, self.me)
         keys.advance()
-        self._soften(scores, k.op("sub.u32", self.across, 1))
+        self._soften(scores, self.last, self._look(self.last))
         self.pack(powers, scores)
         begun = k.op("setp.ne.u32", 0, 0, kind="pred")
         with k.counted(1, self.across) as round_:
@@ -169,10 +195,12 @@ class _Writer(HeadWriter):
             values.wait(values.full())
             self._add(powers, values, begun)
             self._end_turn()
+            tile_number = k.op("sub.u32", self.last, round_)
+            seen = self._look(tile_number)
             rings.wait(k, 1)
             rings.give_back(k, keys.free(), 1, self.me)
             keys.advance()
-            smaller = self._soften(scores, k.op("sub.u32", k.op("sub.u32", self.across, 1), round_))
+            smaller = self._soften(scores, tile_number, seen)
             rings.wait(k, 0)
             rings.give_back(k, values.free(), 1, self.me)
             values.advance()
@@ -184,7 +212,7 @@ class _Writer(HeadWriter):
         rings.fence(k)
         self._add(powers, values, begun)
         rings.wait(k, 0)
-        self._store()
+        self.end()
 
     def _take_turn(self) -> None:
         """Wait until it is this group's turn to multiply."""
@@ -209,10 +237,24 @@ class _Writer(HeadWriter):
         right = self.k.op("mad.lo.u32", values.stage, self.size, self.at[1])
         self.add(self.sums, powers, right, self.tile.keys, self.always, begun)
 
-    def _soften(self, scores: Sequence[str], tile_number: str) -> list[str]:
+    def _look(self, tile_number: str) -> list[list[str]]:
+        """Load what a mask says of a tile, while that is multiplied."""
+        k, a, tile = self.k, self.a, self.tile
+        if self.looking is None:
+            return []
+        column = self.column(k.mul(tile_number, tile.keys))
+        return self.looking.load(self.looks(self.looking), column, tile.keys, a.keys, edge=a.keys % tile.keys != 0)
+
+    def looks(self, looking: Looking) -> list[str]:
+        """Where the mask's rows of a thread's queries begin."""
+        return looking.rows(self.rows(self.a.queries))
+
+    def _soften(self, scores: Sequence[str], tile_number: str, seen: Sequence[Sequence[str]]) -> list[str]:
         """Powers in place of the scores; the factors by which what was summed before is made smaller."""
         k, a, tile = self.k, self.a, self.tile
-        self.mask(scores, k.mul(tile_number, tile.keys), a.keys, tile.keys, causal=a.causal)
+        if self.looking is not None:
+            self.looking.put(scores, seen, self.scale)
+        self.mask(scores, k.mul(tile_number, tile.keys), a.keys, tile.keys)
         factors = []
         for half in range(2):
             mine = [x for number, x in enumerate(scores) if number // 2 % 2 == half]
@@ -238,16 +280,23 @@ class _Writer(HeadWriter):
             factors.append(smaller)
         return factors
 
-    def _store(self) -> None:
-        """Divide by the sums of powers; results go to where the queries were, and are copied from there."""
-        k = self.k
-        totals = []
+    def sums_of_rows(self) -> list[str]:
+        """The sums of the powers of a thread's two rows: four threads have a part of each."""
+        k, totals = self.k, []
         for total in self.totals:
             for mask in (1, 2):
                 other = k.op("shfl.sync.bfly.b32", total, mask, 31, "0xffffffff", kind="f32")
                 total = k.op("add.f32", total, other, kind="f32")
             totals.append(total)
+        return totals
+
+    def end(self) -> None:
+        """Divide by the sums of powers; results go to where the queries were, and are copied from there."""
+        k, totals = self.k, self.sums_of_rows()
         factors = [k.op("rcp.rn.f32", total, kind="f32") for total in totals]
+        if self.a.sight.in_part:
+            nothing = [k.op("setp.eq.f32", total, real(0.0), kind="pred") for total in totals]
+            factors = [k.op("selp.f32", real(0.0), x, no, kind="f32") for x, no in zip(factors, nothing, strict=True)]
         self.store([Result(self.sums, factors, self.queries, self.maps[3], self.a.out)])
         self._store_sums(totals)
         k.do("cp.async.bulk.wait_group", 0)
@@ -263,6 +312,9 @@ class _Writer(HeadWriter):
         for half, total in enumerate(totals):
             logarithm = k.op("lg2.approx.f32", total, kind="f32")
             value = k.op("fma.rn.f32", self.greatest[half], self.factor, logarithm, kind="f32")
+            if a.sight.in_part:
+                nothing = k.op("setp.eq.f32", total, real(0.0), kind="pred")
+                value = k.op("selp.f32", real(math.inf), value, nothing, kind="f32")
             inside = k.less(k.add(self.row, 8 * half), a.queries)
             both = k.op("and.pred", first, inside, kind="pred")
             k.do("st.global.f32", f"[{start}+{32 * half}]", value, when=both)

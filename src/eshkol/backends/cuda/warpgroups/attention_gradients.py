@@ -15,8 +15,9 @@ in registers, with a block's own rows as rows: so that, rounded to 16 bits, thes
 without a way through shared memory. Products are begun long before they are needed: while weights are made of the
 scores their gradients are multiplied, and while the scores' gradients are made the weights are; then the next tile's
 scores are begun behind what is still added up. Where heads share keys, a block of keys goes along the queries of all
-of them, one head after another. Beyond the last query the sums' logarithms are taken for +∞: nothing has
-weight there.
+of them, one head after another. Of heads of more than 128 elements a thread has no room for the gradients of both k
+and v: one group has those of k, and another, of the same keys, those of v. Beyond the last query the sums' logarithms
+are taken for +∞: nothing has weight there.
 """
 
 from __future__ import annotations
@@ -33,9 +34,11 @@ from eshkol.backends.cuda.warpgroups.heads import HeadTile, HeadWriter, Result, 
 from eshkol.backends.cuda.warpgroups.maps import TensorMap
 from eshkol.backends.cuda.warpgroups.ptx import GROUP, WARP, listed, real
 from eshkol.backends.cuda.warpgroups.ring import BARRIER_BYTES, LINE, ROWS, Place, Ring
+from eshkol.backends.cuda.warpgroups.sight import Looking, Sight, hide
 
 NUMBER = 4  # bytes of a sum, and of an inner product
 WARPS = GROUP // WARP
+MEETING = 7  # the barrier at which groups with the same rows wait for each other
 Address = tuple[int, int]  # of a buffer: the byte of the record that has it, and so many bytes further
 
 
@@ -54,7 +57,7 @@ class Gradients:
     ct: Rows
     outs: tuple[Rows, ...]  # one: of q; two: of k and of v
     scale: float
-    causal: bool
+    sight: Sight
     grouped: bool = False  # whether the gradients of k and v are sums over the last axis of the batch
 
     @property
@@ -88,6 +91,11 @@ class Tile(HeadTile):
 
     others: int
     stages: int
+    parted: bool = False  # whether groups have the same rows, and each a result of its own
+
+    @property
+    def rows(self) -> int:
+        return ROWS if self.parted else super().rows
 
     @property
     def numbers(self) -> int:
@@ -105,13 +113,19 @@ OF_KEYS, OF_KEYS_CAUSAL, OF_KEYS_WIDE = Tile(64, 2, 112, 4), Tile(64, 2, 80, 4),
 OF_QUERIES, OF_QUERIES_WIDE = Tile(64, 3, 64, 4), Tile(128, 2, 96, 3)
 
 
-def tile_for(width: int, *, of_keys: bool, causal: bool) -> Tile | None:
+WIDER = {False: Tile(256, 2, 32, 3), True: Tile(256, 2, 48, 3, parted=True)}  # whether they are those of keys
+OF_KEYS_MASKED, OF_QUERIES_MASKED = ((Tile(64, 2, 64, 4), wide) for wide in (Tile(128, 2, 48, 4), Tile(128, 2, 64, 4)))
+
+
+def tile_for(width: int, sight: Sight, *, of_keys: bool) -> Tile | None:
     """The tile for heads of so many elements, if there is one; measured on an H200."""
+    if width > OF_KEYS_WIDE.widest:
+        return WIDER[of_keys] if width <= WIDER[of_keys].widest else None
+    if sight.mask is not None:
+        return next((tile for tile in (OF_KEYS_MASKED if of_keys else OF_QUERIES_MASKED) if width <= tile.widest), None)
     if width <= OF_KEYS.widest:
-        return (OF_KEYS_CAUSAL if causal else OF_KEYS) if of_keys else OF_QUERIES
-    if width <= OF_KEYS_WIDE.widest:
-        return OF_KEYS_WIDE if of_keys else OF_QUERIES_WIDE
-    return None
+        return (OF_KEYS_CAUSAL if sight.causal else OF_KEYS) if of_keys else OF_QUERIES
+    return OF_KEYS_WIDE if of_keys else OF_QUERIES_WIDE
 
 
 def blocks(g: Gradients, tile: Tile) -> int:
@@ -140,7 +154,7 @@ class _Writer(HeadWriter):
     fillers: int  # of a stage
 
     def __init__(self, g: Gradients, tile: Tile, record: int, numbers: Sequence[Address]) -> None:
-        super().__init__(g.ty, g.apart, g.width, tile, record, 4 + len(g.outs))
+        super().__init__(g.ty, g.apart, g.width, g.sight, tile, record, 4 + len(g.outs))
         self.g, self.tile, self.numbers_at = g, tile, numbers
         k = self.k
         self.own, self.size = (lines * tile.widest * 2 for lines in (tile.rows, tile.others))
@@ -220,15 +234,29 @@ class _Writer(HeadWriter):
     # --- groups -----------------------------------------------------------------------------------------
 
     def work(self) -> None:
-        k, g, tile = self.k, self.g, self.tile
-        rows = k.op("mad.lo.u32", self.group, ROWS * LINE, self.base)
+        k, numbers = self.k, range(len(self.g.outs))
+        if not self.tile.parted:
+            self._work(k.op("mad.lo.u32", self.group, ROWS * LINE, self.base), numbers)
+            return
+        self.row = k.op("sub.u32", self.row, k.mul(self.group, ROWS))
+        end = k.label()
+        for number in numbers:
+            with k.only(k.equal(self.group, number)):
+                self._work(self.base, [number])
+                k.do("bra", end)
+        k.place(end)
+
+    def _work(self, rows: str, made: Sequence[int]) -> None:
+        """What a group does that has some of the results."""
+        k, g, tile, self.made = self.k, self.g, self.tile, made
         own = [k.add(rows, number * self.own) for number in range(2)]
         self.scores, self.slopes = (k.registers(tile.others // 2) for _ in range(2))
         self.packed = [k.registers(tile.others // 4, "b32") for _ in g.outs]
         self.sums = [k.registers(tile.widest // 2) for _ in g.outs]
-        for register in (register for sums in self.sums for register in sums):
+        for register in (register for number in made for register in self.sums[number]):
             k.do("mov.f32", register, real(0.0))
-        self.factor = real(g.scale * math.log2(math.e))
+        self.scale = real(g.scale * math.log2(math.e))
+        self.factor = real(1.0) if g.sight.added else self.scale  # of scores, when something has been added to them
         self.always, never = self.constants()
         self.prepare()
         place = self.ring.begin(filled=True)
@@ -236,9 +264,12 @@ class _Writer(HeadWriter):
         self._begin(place, k.op("mov.u32", 0 if g.grouped else self.begin), own[0], never)
         rings.wait(k, 0)
         with self.along() as (round_, j):
+            mask = g.sight.mask
+            self.looking = None if mask is None else Looking(k, mask, (*self.places, *self.inside))
             self.here = [k.op("mad.lo.u32", place.stage, self.size, at) for at in self.at]
-            rings.fence(k)
-            self.multiply(self.slopes, own[1], self.here[1], tile.others, self.always, never)
+            if 0 in made:
+                rings.fence(k)
+                self.multiply(self.slopes, own[1], self.here[1], tile.others, self.always, never)
             self.weigh(k.mul(j, tile.others), place.stage)
             free = place.free()
             place.advance()
@@ -246,10 +277,12 @@ class _Writer(HeadWriter):
             rings.wait(k, 1)
             k.do("mbarrier.arrive.shared::cta.b64", "_", f"[{free}]", when=k.equal(self.lane, 0))
             rings.wait(k, 0)
-        scale = [real(g.scale)] * 2
-        self.store([
-            Result(self.sums[n], None if n else scale, own[n], self.maps[4 + n], x) for n, x in enumerate(g.outs)
-        ])  # fmt: skip
+        if tile.parted:  # nobody multiplies the rows any more
+            k.do("bar.sync", MEETING, tile.groups * GROUP)
+        factors = [real(g.scale)] * 2, None
+        down = self.first if tile.parted else None
+        results = [Result(self.sums[n], factors[n], own[n], self.maps[4 + n], g.outs[n]) for n in made]
+        self.store(results, down)
         k.do("cp.async.bulk.wait_group", 0)
 
     def _begin(self, place: Place, round_: str, own: str, never: str) -> None:
@@ -291,8 +324,8 @@ class _OfQueries(_Writer):
 
     def span(self) -> None:
         g = self.g
-        self.find(g.queries, backwards=g.causal)  # those with the most keys begin first
-        self.settle(0, self.seen(g.keys, self.tile.others, causal=g.causal))
+        self.find(g.queries, backwards=g.sight.causal)  # those with the most keys begin first
+        self.settle(*self.seen(g.keys, self.tile.others))
 
     def prepare(self) -> None:
         k = self.k
@@ -305,7 +338,12 @@ class _OfQueries(_Writer):
 
     def weigh(self, start: str, stage: str) -> None:
         g = self.g
-        self.mask(self.scores, start, g.keys, self.tile.others, causal=g.causal)
+        if self.looking is not None:
+            edge = g.keys % self.tile.others != 0
+            rows = self.looking.rows(self.rows(g.queries))
+            seen = self.looking.load(rows, self.column(start), self.tile.others, g.keys, edge=edge)
+            self.looking.put(self.scores, seen, self.scale)
+        self.mask(self.scores, start, g.keys, self.tile.others)
         for number, score in enumerate(self.scores):
             self.power(score, self.offsets[number // 2 % 2])
         rings.wait(self.k, 0)
@@ -320,8 +358,17 @@ class _OfKeys(_Writer):
     def span(self) -> None:
         k, g, others = self.k, self.g, self.tile.others
         self.find(g.keys, backwards=False)
-        begin = k.divided(self.first, others)[0] if g.causal else 0
-        self.settle(begin, k.number(-(-g.queries // others)))
+        begin: str | int = 0
+        end = k.number(-(-g.queries // others))
+        if g.sight.ahead is not None:
+            least = self.first
+            if g.sight.ahead > 1:
+                least = k.op("max.s32", k.op("sub.s32", least, g.sight.ahead - 1), 0)
+            begin = k.divided(least, others)[0]
+        if g.sight.behind is not None:
+            most = k.divided(k.add(self.first, self.high + g.sight.behind + others - 2), others)[0]
+            end = k.op("min.u32", end, most)
+        self.settle(begin, end)
 
     def copy(self) -> None:
         super().copy()
@@ -362,24 +409,34 @@ class _OfKeys(_Writer):
         self._hide(start, pair)
         at = self._numbers(stage, pair)
         self._each(at, lambda number, offset: self.power(self.scores[number], offset))
-        self.pack(self.packed[1], self.scores)
-        rings.fence(k)
-        self.add(self.sums[1], self.packed[1], self.here[1], tile.others, self.always, self.always)
-        rings.wait(k, 1)
-        self._each(k.add(at, tile.numbers), self.slope)
-        self.add_scores()
+        if 1 in self.made:
+            self.pack(self.packed[1], self.scores)
+            rings.fence(k)
+            self.add(self.sums[1], self.packed[1], self.here[1], tile.others, self.always, self.always)
+        if 0 in self.made:
+            rings.wait(k, len(self.made) - 1)
+            self._each(k.add(at, tile.numbers), self.slope)
+            self.add_scores()
 
     def _hide(self, start: str, pair: str) -> None:
-        """Where attention is causal, let no key be seen by queries before it."""
-        k = self.k
-        if not self.g.causal:
-            return
-        last = k.op("mad.lo.u32", self.group, ROWS, k.add(self.first, ROWS - 1))
-        with k.only(k.less(start, last)):
-            column = k.add(start, pair)
-            for half in range(2):
-                left = k.op("sub.s32", k.add(self.row, 8 * half), column)
-                self.hide(self.scores, half, "gt", left)
+        """Let no key be seen by queries too far before it, or after it."""
+        k, g, tile = self.k, self.g, self.tile
+        column = k.add(start, pair)
+        if self.looking is not None:
+            self.looking.turned(self.scores, self.rows(g.keys), column, g.queries, self.scale)
+        if g.sight.ahead is not None:
+            last = k.add(self.first, ROWS - 1)
+            if not tile.parted:
+                last = k.op("mad.lo.u32", self.group, ROWS, last)
+            with k.only(k.less(start, last)):
+                for half in range(2):
+                    left = k.op("sub.s32", k.add(self.row, 8 * half), column)
+                    hide(k, self.scores, half, "gt", k.op("sub.s32", left, g.sight.ahead - 1))
+        if g.sight.behind is not None:
+            with k.only(k.less(k.add(self.first, g.sight.behind), k.add(start, tile.others))):
+                for half in range(2):
+                    left = k.op("sub.s32", k.add(self.row, 8 * half + g.sight.behind), column)
+                    hide(k, self.scores, half, "le", left)
 
     def _each(self, at: str, do: Callable[[int, str], None]) -> None:
         """Do something with each element a thread has, and the number of its column."""

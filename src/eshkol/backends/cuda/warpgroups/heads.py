@@ -18,6 +18,7 @@ from eshkol.backends.cuda.warpgroups import ring as rings
 from eshkol.backends.cuda.warpgroups.maps import LINE_ELEMENTS, MAP_BYTES, Axis, TensorMap
 from eshkol.backends.cuda.warpgroups.ptx import GROUP, WARP, Kernel, listed
 from eshkol.backends.cuda.warpgroups.ring import LINE, NAMES, REGISTERS, ROWS, TERMS
+from eshkol.backends.cuda.warpgroups.sight import Sight, hide
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,16 @@ class HeadTile:
     @property
     def threads(self) -> int:
         return (1 + self.groups) * GROUP
+
+    @property
+    def cluster(self) -> int:
+        """Blocks that work together."""
+        return 1
+
+    @property
+    def registers(self) -> tuple[int, int] | None:
+        """Of threads that have tiles copied, and of those that multiply."""
+        return REGISTERS[self.groups]
 
 
 @dataclass(frozen=True)
@@ -75,9 +86,12 @@ class HeadWriter(ABC):
     lane: str
     row: str  # the first of those that a thread has sums of; the others lie 8 below
 
-    def __init__(self, ty: Type, batch: tuple[int, ...], width: int, tile: HeadTile, record: int, count: int) -> None:
-        self.ty, self.batch, self.width, self.groups = ty, batch, width, tile.groups
-        self.k = k = Kernel(tile.threads, 1, record)
+    def __init__(
+        self, ty: Type, batch: tuple[int, ...], width: int, sight: Sight, tile: HeadTile, record: int, count: int
+    ) -> None:
+        self.ty, self.batch, self.width, self.sight, self.groups = ty, batch, width, sight, tile.groups
+        self.k = k = Kernel(tile.threads, tile.cluster, record)
+        self.registers = tile.registers
         self.thread, self.base = k.special("tid.x"), k.shared()
         self.maps = [k.address(record - (count - number) * MAP_BYTES) for number in range(count)]
         self.blocks = tile.widest // LINE_ELEMENTS  # of 64 elements of a row
@@ -96,7 +110,7 @@ class HeadWriter(ABC):
         """Give groups their registers and what they do."""
         k = self.k
         group = k.op("shr.u32", self.thread, GROUP.bit_length() - 1)
-        budget, end = REGISTERS[self.groups], k.label()
+        budget, end = self.registers, k.label()
         with k.only(k.equal(group, 0)):
             if budget is not None:
                 k.do("setmaxnreg.dec.sync.aligned.u32", budget[0])
@@ -119,22 +133,31 @@ class HeadWriter(ABC):
         which, number = k.divided(k.special("ctaid.x"), down)
         if backwards:
             number = k.op("sub.u32", k.number(down - 1), number)
+        self.locate(which)
+        self.first = k.mul(number, self.high)
+
+    def locate(self, which: str) -> None:
+        """Where a head is along the axes of the batch."""
+        k = self.k
         self.which, self.places = which, list[str]()
         for extent in self.batch[:0:-1]:
             which, place = k.divided(which, extent)
             self.places.insert(0, place)
         if self.batch:
             self.places.insert(0, which)
-        self.first = k.mul(number, self.high)
 
-    def seen(self, keys: int, high: int, *, causal: bool) -> str:
-        """How many tiles of keys a block's queries see."""
-        k = self.k
-        across = k.number(-(-keys // high))
-        if causal:
-            most = k.divided(k.add(self.first, self.high + high - 1), high)[0]
-            across = k.op("min.u32", across, most)
-        return across
+    def seen(self, keys: int, high: int) -> tuple[str | int, str]:
+        """The first of the tiles of keys that a block's queries see, and the one behind the last."""
+        k, ahead, behind = self.k, self.sight.ahead, self.sight.behind
+        begin: str | int = 0
+        end = k.number(-(-keys // high))
+        if ahead is not None:
+            most = k.divided(k.add(self.first, self.high + ahead + high - 2), high)[0]
+            end = k.op("min.u32", end, most)
+        if behind is not None:
+            least = k.op("max.s32", k.op("sub.s32", self.first, behind - 1), 0)
+            begin = k.divided(least, high)[0]
+        return begin, end
 
     def bring(self, x: Rows, tensor: str, into: str, high: int, start: str, barrier: str) -> None:
         """Begin to copy so many rows to shared memory."""
@@ -178,39 +201,44 @@ class HeadWriter(ABC):
             rings.multiply(k, NAMES[self.ty], sums, four, there, always if step else begun, turned=(False, True))
         rings.commit(k)
 
-    def mask(self, scores: Sequence[str], start: str, keys: int, high: int, *, causal: bool) -> None:
-        """Let no query see keys beyond the last, or those after it where attention is causal."""
-        k = self.k
-        if not causal and keys % high == 0:
-            return
-        end = k.add(start, high)
-        least = k.op("min.u32", k.add(self.first, 1), keys) if causal else k.number(keys)
-        with k.only(k.op("setp.gt.u32", end, least, kind="pred")):
-            column = k.op("mad.lo.u32", k.op("and.b32", self.lane, 3), 2, start)
-            for half in range(2):
-                limit = k.number(keys)
-                if causal:
-                    limit = k.op("min.u32", limit, k.add(self.row, 8 * half + 1))
-                self.hide(scores, half, "le", k.op("sub.s32", limit, column))
+    def mask(self, scores: Sequence[str], start: str, keys: int, high: int) -> None:
+        """Let no query see keys beyond the last, or those that lie too far after it or before it."""
+        k, ahead, behind = self.k, self.sight.ahead, self.sight.behind
+        if ahead is not None or keys % high:
+            end = k.add(start, high)
+            least = k.number(keys) if ahead is None else k.op("min.u32", k.add(self.first, ahead), keys)
+            with k.only(k.op("setp.gt.u32", end, least, kind="pred")):
+                column = self.column(start)
+                for half in range(2):
+                    limit = k.number(keys)
+                    if ahead is not None:
+                        limit = k.op("min.u32", limit, k.add(self.row, 8 * half + ahead))
+                    hide(k, scores, half, "le", k.op("sub.s32", limit, column))
+        if behind is not None:
+            with k.only(k.less(k.add(start, behind), k.add(self.first, self.high))):
+                column = self.column(start)
+                for half in range(2):
+                    limit = k.op("sub.s32", k.add(self.row, 8 * half), behind - 1)
+                    hide(k, scores, half, "gt", k.op("sub.s32", limit, column))
 
-    def hide(self, scores: Sequence[str], half: int, those: str, left: str) -> None:
-        """Make scores -∞ for which so many columns are left, less or equal to, or greater than, their own."""
-        k = self.k
-        seen_if = {"le": "gt", "gt": "le"}[those]
-        for number in range(half * 2, len(scores), 4):
-            for beyond in range(2):
-                place = number // 4 * 8 + beyond
-                seen = k.op(f"setp.{seen_if}.s32", left, place, kind="pred")
-                score = scores[number + beyond]
-                k.do("selp.f32", score, score, "0fFF800000", seen)
+    def column(self, start: str) -> str:
+        """The first of a thread's columns, in a tile from a place on."""
+        return self.k.op("mad.lo.u32", self.k.op("and.b32", self.lane, 3), 2, start)
+
+    def rows(self, lines: int) -> list[str]:
+        """The two rows that a thread has scores of, or the last of so many."""
+        return [self.k.op("min.u32", self.k.add(self.row, 8 * half), lines - 1) for half in range(2)]
 
     def pack(self, packed: Sequence[str], values: Sequence[str]) -> None:
         for number, register in enumerate(packed):
             low, high = values[2 * number :][:2]
             self.k.do(f"cvt.rn.{NAMES[self.ty]}x2.f32", register, high, low)
 
-    def store(self, results: Sequence[Result]) -> None:
-        """Results, rounded, to where rows of the group were, from where the machine begins to copy them."""
+    def store(self, results: Sequence[Result], down: str | None = None) -> None:
+        """Results, rounded, to where rows of the group were, from where the machine begins to copy them.
+
+        They go to rows from a place on, or to those of the group.
+        """
         k = self.k
         inner = k.op("and.b32", self.lane, 7)
         line = k.op("mad.lo.u32", k.op("shr.u32", self.me, 5), 16, k.add(k.op("and.b32", self.lane, 8), inner))
@@ -234,7 +262,8 @@ class HeadWriter(ABC):
         k.lines.append("    fence.proxy.async.shared::cta;")
         k.do("bar.sync", barrier, GROUP)
         with k.only(first):
-            down = k.add(self.first, k.mul(self.group, ROWS))
+            if down is None:
+                down = k.add(self.first, k.mul(self.group, ROWS))
             for result in results:
                 for block in range(self.blocks):
                     at = self._at(result.rows, block * LINE_ELEMENTS, down)

@@ -7,12 +7,13 @@ matrices that the machine's copies can fetch; else None, and the program is expa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import Address, BufferOffset
 from eshkol.atlas.program import Program
+from eshkol.atlas.table.attentions import mask_strides
 from eshkol.atlas.table.batched import batch_axes, pieces, strides
 from eshkol.atlas.table.convolutions import conv_edges, conv_output
 from eshkol.atlas.table.linear import stored
@@ -21,6 +22,7 @@ from eshkol.backends.cuda.warpgroups import (
     attention,
     attention_gradients,
     convolutions,
+    decoding,
     epilogues,
     following,
     input_gradients,
@@ -32,11 +34,13 @@ from eshkol.backends.cuda.warpgroups import (
 from eshkol.backends.cuda.warpgroups.attention import Attention
 from eshkol.backends.cuda.warpgroups.attention_gradients import Gradients
 from eshkol.backends.cuda.warpgroups.convolutions import Convolution
+from eshkol.backends.cuda.warpgroups.decoding import Decoding
 from eshkol.backends.cuda.warpgroups.heads import Rows
 from eshkol.backends.cuda.warpgroups.input_gradients import SpreadGradient
 from eshkol.backends.cuda.warpgroups.maps import TensorMap
 from eshkol.backends.cuda.warpgroups.products import Matrices, Product
 from eshkol.backends.cuda.warpgroups.ring import NAMES
+from eshkol.backends.cuda.warpgroups.sight import Mask, Sight
 from eshkol.backends.cuda.warpgroups.weight_gradients import Summed, WeightGradient
 from eshkol.backends.lanes.layout import Layout
 
@@ -62,7 +66,8 @@ def whole(program: Program, processors: int) -> Whole | None:
         return None
     i = program.instructions[0]
     if i.op.name == "BatchedAttention":
-        return _attention(i, Layout.of(program))
+        layout = Layout.of(program)
+        return _decoding(i, layout, processors) or _attention(i, layout)
     if i.op.name in ("BatchedAttentionGradQuery", "BatchedAttentionGradKeyValue"):
         return _gradients(i, Layout.of(program))
     if i.op.name == "ChannelsLastConv2D":
@@ -144,13 +149,14 @@ def _summed(i: Instruction, layout: Layout, processors: int) -> Whole | None:
 
 
 def _attention(i: Instruction, layout: Layout) -> Whole | None:
-    tile = attention.tile_for(i.head_dim, i.queries, causal=i.causal)
+    sight = _sight(i, layout)
+    tile = attention.tile_for(i.head_dim, i.queries, sight)
     operands = (i.query, i.query_strides), (i.key, i.key_strides), (i.value, i.value_strides)
     if tile is None or not _attends(i, [i.query, i.key, i.value, i.output], [i.sums]):
         return None
     q, k, v = (_rows(i, *x) for x in operands)
     out = _rows(i, i.output, _dense(i, i.queries))
-    a = Attention(i.ty, i.queries, i.keys, i.head_dim, _batch(i), q, k, v, out, i.scale, i.causal)
+    a = Attention(i.ty, i.queries, i.keys, i.head_dim, _batch(i), q, k, v, out, i.scale, sight)
     found = maps.fitting(attention.maps(a, tile))
     if found is None:
         return None
@@ -158,9 +164,39 @@ def _attention(i: Instruction, layout: Layout) -> Whole | None:
     return Whole(text, attention.blocks(a, tile), tile.threads, tile.memory, found)
 
 
+def _decoding(i: Instruction, layout: Layout, processors: int) -> Whole | None:
+    """The same for few queries, of all heads that share keys."""
+    if not _attends(i, [i.query, i.key, i.value, i.output], [i.sums]) or i.output.offset % 4:
+        return None
+    kept, sight = _kept(i), _sight(i, layout)
+    shared = bool(kept) and kept[-1] == len(i.batches) - 1 and i.key_strides[-2] == i.value_strides[-2] == 0
+    if shared:
+        kept = kept[:-1]
+    operands = (i.query, i.query_strides), (i.key, i.key_strides), (i.value, i.value_strides)
+    q, k, v, out = (
+        Rows(x.handle, x.offset, steps[-1], tuple(steps[axis] for axis in kept))
+        for x, steps in (*operands, (i.output, _dense(i, i.queries)))
+    )
+    masked = 0
+    if sight.mask is not None:
+        masked = mask_strides(i)[-2] if shared else 0
+        sight = replace(sight, mask=replace(sight.mask, batch=sight.mask.batch[: len(kept)]))
+    d = Decoding(
+        i.ty, i.queries, i.keys, i.head_dim, tuple(i.batches[axis] for axis in kept), q, k, v, out, i.scale, sight,
+        i.batches[-1] if shared else 1, i.query_strides[-2] if shared else 0, masked, _address(i.output, layout),
+    )  # fmt: skip
+    tile = decoding.tile_for(d, processors)
+    found = None if tile is None else maps.fitting(decoding.maps(d, tile))
+    if tile is None or found is None:
+        return None
+    text = decoding.decoding_kernel(d, tile, with_maps(layout, len(found))[1], _address(i.sums, layout))
+    return Whole(text, decoding.blocks(d, tile), tile.threads, tile.memory, found)
+
+
 def _gradients(i: Instruction, layout: Layout) -> Whole | None:
     of_keys = i.op.name == "BatchedAttentionGradKeyValue"
-    tile = attention_gradients.tile_for(i.head_dim, of_keys=of_keys, causal=i.causal)
+    sight = _sight(i, layout)
+    tile = attention_gradients.tile_for(i.head_dim, sight, of_keys=of_keys)
     operands = (
         (i.query, i.query_strides), (i.key, i.key_strides), (i.value, i.value_strides),
         (i.cotangent, i.cotangent_strides),
@@ -172,7 +208,7 @@ def _gradients(i: Instruction, layout: Layout) -> Whole | None:
     dense = _dense(i, i.keys if of_keys else i.queries, of_groups=grouped)
     outs = tuple(_rows(i, x, dense) for x in outputs)
     q, k, v, ct = (_rows(i, *x) for x in operands)
-    g = Gradients(i.ty, i.queries, i.keys, i.head_dim, _batch(i), q, k, v, ct, outs, i.scale, i.causal, grouped)
+    g = Gradients(i.ty, i.queries, i.keys, i.head_dim, _batch(i), q, k, v, ct, outs, i.scale, sight, grouped)
     found = maps.fitting(attention_gradients.maps(g, tile))
     if found is None:
         return None
@@ -185,9 +221,24 @@ def _attends(i: Instruction, matrices: Sequence[Address], numbers: Sequence[Addr
     """Whether groups of warps have attention of such a type, and there is some, of buffers."""
     if i.ty not in NAMES or 0 in (i.batch, i.queries):
         return False
-    return all(isinstance(x, BufferOffset) for x in (*matrices, *numbers)) and not any(
+    masks = [x for x in (i.mask, i.bias) if x is not None]
+    if len(masks) > 1:
+        return False
+    numbers = [*numbers, *([] if i.bias is None else [i.bias])]
+    return all(isinstance(x, BufferOffset) for x in (*matrices, *numbers, *masks)) and not any(
         isinstance(x, BufferOffset) and x.offset % 4 for x in numbers
     )
+
+
+def _sight(i: Instruction, layout: Layout) -> Sight:
+    """Which keys are seen. A window is none where all keys are within it."""
+    window = i.window if 0 < i.window < max(i.queries, i.keys) else 0
+    x = i.bias if i.mask is None else i.mask
+    if not isinstance(x, BufferOffset):
+        return Sight(i.causal, window)
+    steps = mask_strides(i)
+    apart = tuple(steps[axis] for axis in _kept(i))
+    return Sight(i.causal, window, Mask(_address(x, layout), i.mask is None, apart, steps[-1]))
 
 
 def _kept(i: Instruction) -> list[int]:
