@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from eshkol.atlas.machines import MachineDescription
-from eshkol.atlas.program import LaunchConfig
+from eshkol.atlas.program import VECTORS, LaunchConfig
 from eshkol.graph.node import Node
 from eshkol.ops.shapes import count
 from eshkol.schedule.kernels.code import OutOfRegisters
@@ -25,7 +25,8 @@ from eshkol.schedule.kernels.rows import Phases, Writer, merge, neutral, operati
 from eshkol.schedule.kernels.scalars import Scalar
 from eshkol.schedule.kernels.space import Point, columns
 
-FEWEST = 64  # terms of a part of a column
+FEWEST = 32  # terms of a part of a column
+NEIGHBOURS = 4  # elements that a lane reads as a vector
 MOST_HELD = 32  # elements of a row that a lane keeps in registers from one loop over it to the next
 MOST_ALONE = 24  # the same, where a sub-group has a row alone: more were slower on an H200
 
@@ -36,6 +37,11 @@ class SharedRow:
 
     place: Scalar
     width: int
+
+    def places(self, held: int) -> list[Scalar]:
+        """The places in the row of so many elements that a lane keeps: some neighbours each, which are read at once."""
+        near = NEIGHBOURS if held % NEIGHBOURS == 0 else 1
+        return [self.place * near + (k // near * near * self.width + k % near) for k in range(held)]
 
     def rounds(self, e: Emitter, total: int | Scalar) -> Scalar:
         """How many of so many elements, dealt out one by one, are the lane's."""
@@ -101,7 +107,7 @@ def _rows(group: Any, phases: Phases, width: int, held: int) -> Kernel:
     e, hosts = w.e, {} if held else phases.hosts()
     side = SharedRow(e.lane % width, width)
     w.begin(e.lane // width)
-    points = [_point(w, e.at_most(side.place + k * width, columns(group.runs) - 1)) for k in range(held)]
+    points = [_point(w, e.at_most(place, columns(group.runs) - 1)) for place in side.places(held)]
     for loop in range(phases.loops):
         for node in phases.row:
             if phases.level[node] == loop and node not in w.values.rows:
@@ -112,7 +118,11 @@ def _rows(group: Any, phases: Phases, width: int, held: int) -> Kernel:
     with e.only_if(e.compare("EQ", side.place, 0)):
         w.store_rows()
     lanes = group.target.block if width == group.target.subgroup > 1 else width
-    return w.kernel(_launch(w, lanes), fixed=not phases.runs[0][1])
+    near = held > 0 and held % NEIGHBOURS == 0
+    made = w.kernel(_launch(w, lanes), fixed=near or not phases.runs[0][1])
+    if not near:
+        return made
+    return replace(made, program=replace(made.program, metadata={**made.program.metadata, VECTORS: "1"}))
 
 
 def _launch(w: Writer, width: int) -> LaunchConfig:
@@ -136,13 +146,18 @@ def _loop(w: Writer, loop: int, side: SharedRow, hosts: dict[Node, tuple[Node, i
     mine = [n for n in phases.reductions if phases.level[n] == loop + 1]
     totals = _begun(e, mine)
 
-    def take(point: Point) -> None:
+    def add(point: Point) -> None:
         for node, term in w.terms(point, loop).items():
             e.accumulate(totals[node], operation(node), term)
+
+    def take(point: Point) -> None:
+        add(point)
         w.write_full(point, loop, hosts)
 
     for point in points:
-        take(point)
+        add(point)
+    for start in range(0, len(points), NEIGHBOURS):
+        w.write_several(points[start : start + NEIGHBOURS], loop, hosts)
     if not points:
         length = columns(phases.runs)
         side.elements(e, length, w.group.target.several, lambda at: take(_point(w, at)))
@@ -236,10 +251,10 @@ def _stretches(group: Any, phases: Phases, parts: int) -> Kernel:
     w.begin(row)
     totals = _begun(e, phases.reductions)
     if length % size == 0:
-        side.elements(e, size, target.several, lambda at: _take(w, totals, e.at_most(part * size + at, length - 1)))
+        side.elements(e, size, target.several, lambda at: _take(w, totals, [e.at_most(part * size + at, length - 1)]))
     else:
         with e.counted(side.rounds(e, _length_of(e, part, size, length))) as round_:
-            _take(w, totals, bounded(e, part * size + (round_ * width + side.place), length - 1))
+            _take(w, totals, [bounded(e, part * size + (round_ * width + side.place), length - 1)])
     totals = _combined(e, totals, side, w.group.target.subgroup)
     with e.only_if(e.compare("EQ", side.place, 0)):
         _store_parts(w, totals, parts, part * phases.lanes + row)
@@ -258,12 +273,11 @@ def _columns(group: Any, phases: Phases, parts: int) -> Kernel:
     several = group.target.several
     if length % size == 0 and size % several == 0 and size > several:  # several reads are under way at a time
         with e.counted(size // several) as j:
-            for k in range(several):
-                _take(w, totals, e.at_most(part * size + (j * several + k), length - 1))
+            _take(w, totals, [e.at_most(part * size + (j * several + k), length - 1) for k in range(several)])
     else:
         with e.counted(_length_of(e, part, size, length)) as j:
             at = part * size + j
-            _take(w, totals, e.at_most(at, length - 1) if length % size == 0 else bounded(e, at, length - 1))
+            _take(w, totals, [e.at_most(at, length - 1) if length % size == 0 else bounded(e, at, length - 1)])
     _store_parts(w, totals, parts, part * phases.lanes + row)
     return w.kernel(LaunchConfig.linear(w.lanes, group.target.block), fixed=True)
 
@@ -277,12 +291,13 @@ def _length_of(e: Emitter, part: Scalar, size: int, length: int) -> int | Scalar
     return e.at_most(e.op("MIN", left, e.number(size)), size)
 
 
-def _take(w: Writer, totals: dict[Node, Scalar], at: Scalar) -> None:
-    """Take the element at a place of the row into the totals, and write what is wanted of it."""
-    point = _point(w, at)
-    for node, term in w.terms(point, 0).items():
-        w.e.accumulate(totals[node], operation(node), term)
-    w.write_full(point, 0, {})
+def _take(w: Writer, totals: dict[Node, Scalar], places: Sequence[Scalar]) -> None:
+    """Take the elements at some places of the row into the totals, and write what is wanted of them."""
+    points = [_point(w, at) for at in places]
+    for point in points:
+        for node, term in w.terms(point, 0).items():
+            w.e.accumulate(totals[node], operation(node), term)
+    w.write_several(points, 0, {})
 
 
 def _store_parts(w: Writer, totals: dict[Node, Scalar], parts: int, position: Scalar) -> None:

@@ -247,11 +247,17 @@ class Writer:
 
     def write_full(self, point: Point, loop: int, hosts: dict[Node, tuple[Node, int]]) -> None:
         """Store what a loop gives for each element, and what is kept for later loops."""
-        held = {host: self.values.at(node, point) for node, (host, first) in hosts.items() if first == loop}
-        outs = (n for n in self.phases.full_outs if self.phases.level[n] == loop)
-        # All is computed before anything is written: an output may lie where an input was.
-        for node, value in (held | {n: self.values.at(n, point) for n in outs}).items():
-            self.store(node, point.flat, value)
+        self.write_several([point], loop, hosts)
+
+    def write_several(self, points: Sequence[Point], loop: int, hosts: dict[Node, tuple[Node, int]]) -> None:
+        """The same for several elements. All is computed before anything is written: an output may lie where an input
+        was, and no machine reads several at once past a write.
+        """
+        wanted = [(host, node) for node, (host, first) in hosts.items() if first == loop]
+        wanted += [(n, n) for n in self.phases.full_outs if self.phases.level[n] == loop]
+        found = {(host, k): self.values.at(node, p) for host, node in wanted for k, p in enumerate(points)}
+        for (node, k), value in found.items():
+            self.store(node, points[k].flat, value)
 
     def note_kept(self, loop: int, hosts: dict[Node, tuple[Node, int]]) -> None:
         """After a loop: what lies in an output from now on, until that is overwritten by its own value."""
