@@ -80,6 +80,32 @@ def test_products_in_all_kinds_of_tiles(m, n, k, batch, turned):
     np.testing.assert_allclose(found, wanted, atol=8e-3 * np.abs(wanted).max())
 
 
+FOLLOWED = {
+    "relu": lambda x, w, b, r: ek.relu(x @ w + b),
+    "gelu": lambda x, w, b, r: (x @ w, ek.gelu(x @ w + b, approximate="tanh")),
+    "tanh": lambda x, w, b, r: ek.tanh(x @ w * 0.5) * r,
+    "silu": lambda x, w, b, r: (ek.silu(x @ w + b).astype("float32") + r.astype("float32"), ek.exp(x @ w / 8)),
+    "erf": lambda x, w, b, r: ek.erf(x @ w) - r,
+}
+
+
+@pytest.mark.parametrize("name", list(FOLLOWED))
+@pytest.mark.parametrize(
+    ("m", "k", "n", "batch"),
+    [(512, 256, 768, ()), (100, 40, 72, ()), (64, 4096, 64, ()), (333, 128, 264, ()), (200, 64, 136, (3,))],
+)
+def test_products_and_what_follows_them(name, m, k, n, batch):
+    """Results that the machine copies, those that threads store, tiles that blocks share, edges, and batches."""
+    shapes = ((*batch, m, k), 1.0), ((*batch, k, n), 2 * k**-0.5), ((n,), 1.0), ((*batch, m, n), 1.0)
+    arrays = [RNG.standard_normal(s) * scale for s, scale in shapes]
+    with ek.device("cpu"):
+        given = [ek.tensor(a, dtype="bfloat16") for a in arrays]
+        wanted = FOLLOWED[name](*(x.astype("float32") for x in given))
+    found = ek.jit(FOLLOWED[name])(*(x.to("cuda") for x in given))
+    for one, other in zip(*([*x] if isinstance(x, tuple) else [x] for x in (found, wanted)), strict=True):
+        np.testing.assert_allclose(one.astype("float32").numpy(), other.numpy(), rtol=4e-2, atol=4e-2)
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(
     ("queries", "keys", "width"),

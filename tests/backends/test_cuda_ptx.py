@@ -39,6 +39,7 @@ from eshkol.ops.correlation import conv
 from eshkol.schedule.kernels.attention import SEEN_ATTENTION, SeenAttention
 from eshkol.schedule.kernels.lower import lowered
 from eshkol.schedule.kernels.products import View
+from eshkol.schedule.plan.steps import Launch, planned
 
 GOLDEN = Path(__file__).parent / "golden"
 LLVM = "22"  # whose PTX the files hold
@@ -371,3 +372,18 @@ if __name__ == "__main__":
     for name, make in KERNELS.items():
         (GOLDEN / f"{name}.ptx").write_text(text_of(make(), LEAST.get(name, PLAIN)), encoding="utf-8")
         print(f"wrote {name}.ptx")
+
+
+def test_rows_are_read_and_written_in_vectors():
+    """Those of which each lane keeps elements: all are read before anything is written, some neighbours at once."""
+    x = buffer(np.zeros((2048, 256), np.float32), dtypes.float32)
+    half = buffer(np.zeros((2048, 256), np.uint16), dtypes.bfloat16)
+    whole = ek.Tensor(x) + ek.Tensor(half).astype("float32")
+    apart = whole - whole.mean(axis=1, keepdims=True)
+    results = [whole._node, (apart * apart).mean(axis=1)._node, apart.astype("bfloat16")._node]
+    (step,) = planned(results, [x, half], BLOCKS).steps
+    assert isinstance(step, Launch)
+    text = text_of(step.kernel.program, (9, 0))
+    assert [len(re.findall(name, text)) for name in ("ld.global.v4.b32", "ld.global.v4.b16")] == [2, 2]
+    assert [len(re.findall(name, text)) for name in ("st.global.v4.b32", "st.global.v2.b32")] == [2, 2]
+    assert text.rindex("ld.global") < text.index("st.global")

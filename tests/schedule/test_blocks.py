@@ -150,6 +150,13 @@ def test_lanes_have_several_elements_of_a_column_under_way(rows: int, reads: int
     assert str(first.kernel.program).count("[x0") == reads
 
 
+@pytest.mark.parametrize(("rows", "columns", "parts"), [(8192, 3072, 64), (8192, 768, 256), (8190, 3072, 42)])
+def test_parts_of_columns_are_equally_long_if_they_can_be(rows: int, columns: int, parts: int) -> None:
+    (first, second) = planned([sum_(x := leaf(rows, columns), 0)], [x], BLOCKS).steps
+    assert isinstance(first, Launch)
+    assert first.kernel.launch.total_threads // columns == parts
+
+
 @pytest.mark.parametrize("shape", [(10, 6), (50,), (7, 3, 4)])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64"])
 @pytest.mark.parametrize("add", [True, False])

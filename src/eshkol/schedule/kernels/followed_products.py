@@ -122,9 +122,9 @@ def _computed_again(
     for place, reader in found.items():
         steps[place] = reader
     wanted = {n for one in outs for n in _behind(one, group)}
-    nodes = tuple(n for n in group.nodes if n in wanted)
-    inputs = dict.fromkeys(x for n in nodes for x in n.inputs if x not in wanted)
-    return replace(group, nodes=nodes, outs=outs, inputs=tuple(inputs))
+    left = tuple(n for n in group.nodes if n in wanted)
+    inputs = dict.fromkeys(x for n in left for x in n.inputs if x not in wanted)
+    return replace(group, nodes=left, outs=outs, inputs=tuple(inputs))
 
 
 def _behind(node: Node, group: Group, stop: Sequence[Node] = ()) -> list[Node]:

@@ -47,10 +47,10 @@ def followed_kernel(p: Product, tile: Tile, epilogue: Epilogue, record: int, wor
 
 @dataclass
 class _Rows:
-    """Where a thread's two rows of a tile lie: whether they are within the result, and addresses by buffer."""
+    """Where a thread's two rows of a tile lie: whether they are within the result, and addresses by buffer and byte."""
 
     inside: list[str]
-    at: dict[str, list[str]]
+    at: dict[tuple[str, int], list[str]]
 
 
 class FollowedWriter(ProductWriter):
@@ -59,7 +59,7 @@ class FollowedWriter(ProductWriter):
     def __init__(self, p: Product, tile: Tile, epilogue: Epilogue, record: int, words: Mapping[str, int]) -> None:
         super().__init__(p, tile, len(maps(p, tile, epilogue)), record, words[p.c.buffer])
         self.epilogue, self.words = epilogue, words
-        self.bases = {}
+        self.bases: dict[tuple[str, int], str] = {}  # addresses, by buffer and the byte where a matrix begins
         self.sent = sent(epilogue) if len(self.maps) > 2 else []
 
     def _multiply(self, group: str) -> None:
@@ -82,7 +82,8 @@ class FollowedWriter(ProductWriter):
     def _rows(self, row: str, column: str, places: Sequence[str]) -> _Rows:
         """The addresses of two elements, from one on, in all matrices: 8 rows lie between them."""
         k, p = self.k, self.p
-        inside, at = [], {}
+        inside: list[str] = []
+        at: dict[tuple[str, int], list[str]] = {}
         matrices = {
             (v.name, v.offset, v.ty) for v in self.epilogue.values if v.op == "read" and v.reach is Reach.ELEMENT
         }
@@ -159,8 +160,8 @@ class FollowedWriter(ProductWriter):
                     }  # fmt: skip
                     for pair, result in zip(pairs, self.elements.at(shared[one], total, own), strict=True):
                         pair.append(result)
-                for one, pair in zip(found, pairs, strict=True):
-                    one[eight, half] = pair
+                for out, pair in zip(found, pairs, strict=True):
+                    out[eight, half] = pair
         return found
 
     def _widened(self, got: Sequence[str], ty: Type) -> list[str]:

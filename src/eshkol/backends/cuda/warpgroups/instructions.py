@@ -100,7 +100,8 @@ def _followed(program: Program, processors: int) -> Whole | None:
         return None
     tile = tiling.best(p, processors)
     fitting = maps.fitting(epilogues.maps(p, tile, epilogue))
-    if fitting is None or any(one.offset % 8 for one in (*epilogue.outs, *epilogue.values)):
+    offsets = *(out.offset for out in epilogue.outs), *(value.offset for value in epilogue.values)
+    if fitting is None or any(offset % 8 for offset in offsets):
         return None
     layout = Layout.of(program)
     words = {param.name: 8 * layout.word(param.name) for param in program.params}
