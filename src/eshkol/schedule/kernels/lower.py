@@ -49,6 +49,7 @@ from eshkol.schedule.kernels.matrix_products import is_matrix_product, matrix_pr
 from eshkol.schedule.kernels.matrix_windows import is_matrix_convolution, matrix_convolution_kernels
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import TYPES
+from eshkol.schedule.kernels.settled import is_settled, settled_kernel
 
 _kernels = Cache()
 _sizeless = Cache()  # programs that serve all sizes
@@ -86,6 +87,8 @@ def _lower(node: Node, target: MachineDescription) -> Lowered:
     outs = node.outs or (Aval(node.shape, node.dtype),)
     if target.blocks and is_scan(node, target):
         return block_scan_kernels(node, target)
+    if target.blocks and is_settled(node, target):
+        return settled_kernel(node, target)
     if target.blocks and is_sort(node):
         return block_sort_kernels(node, target)
     if is_attention(node):
