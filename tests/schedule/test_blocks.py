@@ -21,10 +21,11 @@ from eshkol.ops.contraction import matrix_product
 from eshkol.ops.elementwise import cast, exp
 from eshkol.ops.movement import permute
 from eshkol.ops.products import prod
-from eshkol.ops.reductions import max_, min_, sum_
+from eshkol.ops.reductions import TENSORS, max_, min_, sum_
 from eshkol.schedule.kernels.block_rows import MOST_ALONE, MOST_HELD
 from eshkol.schedule.plan.steps import Launch, Plan, planned
 from eshkol.schedule.run import stepwise
+from eshkol.support import formulas
 
 from .fusing import leaf
 
@@ -87,18 +88,37 @@ def test_long_rows_lie_in_shared_memory(length: int, dtype: dtypes.DType) -> Non
     target = replace(SMALL, long=1 << 20)
     rng = np.random.default_rng(length)
     x = buffer(rng.normal(size=(3, length)).astype(np.float32).astype(dtype.numpy), dtype)
-    wide = x if dtype is dtypes.float32 else cast(x, dtypes.float32)
-    (step,) = agrees([normalized(wide)], target).steps
+    powers = exp(x if dtype is dtypes.float32 else cast(x, dtypes.float32))
+    (step,) = agrees([powers * (1 / sum_(powers, -1, keepdims=True))], target).steps
     assert isinstance(step, Launch)
     assert step.kernel.launch is not None
     loops = str(step.kernel.program).split("BarSync")
     assert ["[x0" in loop for loop in loops] == [True, *[False] * (len(loops) - 1)]
     assert sum("EXP" in loop for loop in loops) == (1 if dtype is dtypes.float32 else 2)
     assert step.kernel.launch.shared_memory >= length * dtype.size
-    few = replace(target, shared_memory=length * dtype.size - 1)  # where there is no room, each loop reads again
-    (step,) = agrees([normalized(wide)], few).steps
+    few = replace(target, shared_memory=length * dtype.size - 1)  # where there is no room, powers lie in the result
+    (step,) = agrees([powers * (1 / sum_(powers, -1, keepdims=True))], few).steps
     assert isinstance(step, Launch)
-    assert sum("[x0" in loop for loop in str(step.kernel.program).split("BarSync")) > 1
+    assert "LDG.F32" in str(step.kernel.program).split("BarSync", 1)[1]
+
+
+@pytest.mark.parametrize("length", [LONGEST + 4, LONGEST + 15])
+def test_sums_of_powers_of_long_rows_take_one_loop(length: int) -> None:
+    """With the greatest elements that they are relative to, whichever of them are infinite, or no numbers."""
+    given = np.random.default_rng(0).normal(size=(7, length)).astype(np.float32) * 9
+    given[1, : length - 9] = given[2, ::2] = given[3] = -np.inf
+    given[4, 5], given[5, 40] = np.inf, np.nan
+    x = buffer(given, dtypes.float32)
+    target = replace(SMALL, long=1 << 20)
+    with np.errstate(invalid="ignore"):
+        (step,) = agrees([normalized(x)], target).steps
+        (alone,) = agrees([formulas.log_sum_exp(TENSORS, x, (1,))], target).steps
+    assert isinstance(step, Launch)
+    assert isinstance(alone, Launch)
+    assert alone.kernel.launch is not None
+    assert "[x0" not in str(step.kernel.program).split("BarSync", 1)[1]
+    assert "[x0" not in str(alone.kernel.program).split("BarSync", 1)[1]
+    assert alone.kernel.launch.shared_memory < 4 * length  # nothing is kept of what is needed once
 
 
 @pytest.mark.parametrize(("length", "reads"), [(8, 4), (12, 4), (4 * MOST_ALONE, MOST_ALONE)])

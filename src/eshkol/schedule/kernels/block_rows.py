@@ -21,6 +21,7 @@ from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.code import OutOfRegisters
 from eshkol.schedule.kernels.costs import dear
 from eshkol.schedule.kernels.kernel import Kernel
+from eshkol.schedule.kernels.online import Running, online
 from eshkol.schedule.kernels.rows import Phases, Writer, neutral, operation, rows_kernel, working
 from eshkol.schedule.kernels.scalars import Scalar
 from eshkol.schedule.kernels.sharing import (
@@ -64,10 +65,11 @@ def block_rows_kernel(group: Any) -> Kernel:
             if (deal := Deal(length, lanes, vector)).each <= MOST_HELD and lanes <= BLOCK_LIMIT:
                 with suppress(OutOfRegisters):
                     return _held(group, phases, deal)
+        phases = Phases(group.nodes, group.outs, group.runs, online(phases))
         if phases.loops > 1:
             with suppress(OutOfRegisters):
                 return _in_shared_memory(group, phases, vector)
-        if vector > 1:
+        if vector > 1 or phases.online:
             return _looped(group, phases, Deal(length, width, vector), {})
     return _reread(group, phases, width_for(length, target))
 
@@ -118,7 +120,9 @@ def _held(group: Any, phases: Phases, deal: Deal) -> Kernel:
 
 
 def _reductions(phases: Phases, loop: int) -> list[Node]:
-    return [n for n in phases.reductions if phases.level[n] == loop + 1]
+    """What is reduced in a loop, each by itself."""
+    together = {*phases.online, *phases.online.values()}
+    return [n for n in phases.reductions if phases.level[n] == loop + 1 and n not in together]
 
 
 def _rows_before(w: Writer, loop: int) -> None:
@@ -213,6 +217,7 @@ def _looped(group: Any, phases: Phases, deal: Deal, kept: dict[Node, _Use]) -> K
     for loop in range(phases.loops):
         _rows_before(w, loop)
         totals = begun(e, _reductions(phases, loop))
+        running = [Running(w, n) for n in phases.online if phases.level[n] == loop + 1]
         for numbers in deal.rounds(e, lane):
             points = [point for number in numbers for point in vector_points(w, number, deal.vector)]
             places = [at for number in numbers for at in neighbours(e, number, deal.vector)]
@@ -220,15 +225,19 @@ def _looped(group: Any, phases: Phases, deal: Deal, kept: dict[Node, _Use]) -> K
                 if use.first < loop <= use.last:
                     for at, point in zip(places, points, strict=True):
                         point.known[node] = memory[use.slot].load(at)
+            for one in running:
+                one.take(points)
             for terms in [w.terms(point, loop) for point in points]:
-                for node, term in terms.items():
-                    e.accumulate(totals[node], operation(node), term)
+                for node in totals:
+                    e.accumulate(totals[node], operation(node), terms[node])
             for node, use in kept.items():
                 if use.first == loop < use.last:
                     values = [w.values.seen(node, node.shape, point) for point in points]
                     for at, value in zip(places, values, strict=True):
                         memory[use.slot].store(at, value)
             w.write_full(points, loop, hosts)
+        for one in running:
+            one.finish(side)
         _rows_after(w, totals, side)
         if any(first == loop for _, first in hosts.values()):
             e.barrier()  # what one lane has kept, another may pick

@@ -36,7 +36,7 @@ from eshkol.schedule.kernels.sharing import (
 )
 from eshkol.schedule.kernels.space import Point, columns
 
-FEWEST = 32  # terms of a part of a column
+FEWEST = 16  # terms of a part of a column
 SECTOR = 8  # neighbouring columns whose parts are taken together: floats that memory gives at once
 _ALIGNED = {VECTORS: ""}  # what programs with vectors say; all their buffers have declared sizes
 

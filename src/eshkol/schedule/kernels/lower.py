@@ -51,6 +51,7 @@ from eshkol.schedule.kernels.matrix_windows import is_matrix_convolution, matrix
 from eshkol.schedule.kernels.patches import PATCHES, patches_kernel
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import TYPES
+from eshkol.schedule.kernels.settled import is_settled, settled_kernel
 from eshkol.schedule.kernels.whole_convolutions import WHOLE_CONVOLUTION, whole_convolution_kernels
 
 _kernels = Cache()
@@ -89,6 +90,8 @@ def _lower(node: Node, target: MachineDescription) -> Lowered:
     outs = node.outs or (Aval(node.shape, node.dtype),)
     if target.blocks and is_scan(node, target):
         return block_scan_kernels(node, target)
+    if target.blocks and is_settled(node, target):
+        return settled_kernel(node, target)
     if target.blocks and is_sort(node):
         return block_sort_kernels(node, target)
     if is_attention(node):

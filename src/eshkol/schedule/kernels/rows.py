@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
+from types import MappingProxyType
 from typing import Any
 
 from eshkol.atlas.operands import ReduceOperation
@@ -34,6 +35,7 @@ BLOCK = 512  # terms of a sum or product of floats that are combined one after a
 COUNTED = 2**31 - 1  # truths that are counted in 32 bits
 
 PICK = "take"  # one element of each row
+NO_NODES: Mapping[Node, Node] = MappingProxyType({})
 
 
 def working(node: Node) -> DType:
@@ -73,15 +75,21 @@ def merge(e: Emitter, node: Node, total: Scalar, term: Scalar) -> Scalar:
 
 
 class Phases:
-    """In which loop over the elements of its row, or before which, each node of a group is computed."""
+    """In which loop over the elements of its row, or before which, each node of a group is computed.
 
-    def __init__(self, nodes: Sequence[Node], outs: Sequence[Node], runs: Pattern) -> None:
+    Reductions that are `online` are computed in the same loop as another, though they depend on it.
+    """
+
+    def __init__(
+        self, nodes: Sequence[Node], outs: Sequence[Node], runs: Pattern, online: Mapping[Node, Node] = NO_NODES
+    ) -> None:
+        self.online = online
         self.runs, self.lanes, self.whole = runs, rows(runs), rows(runs) * columns(runs)
         self.inside = set(nodes)
         self.level: dict[Node, int] = {}
         for node in nodes:
             found = max((self.level[x] for x in self.edges(node)), default=0)
-            self.level[node] = found + (node.op.reduces is not None)
+            self.level[node] = self.level[online[node]] if node in online else found + (node.op.reduces is not None)
         self.reductions = [n for n in nodes if n.op.reduces is not None]
         reached = self._reached([*outs, *self.reductions])
         self.full = [n for n in nodes if n in reached and self.is_full(n)]
@@ -116,7 +124,7 @@ class Phases:
 
     def roots(self, loop: int) -> list[Node]:
         """The full nodes that a loop must compute."""
-        ends = [n.inputs[0] for n in self.reductions if self.level[n] == loop + 1]
+        ends = [n.inputs[0] for n in self.reductions if self.level[n] == loop + 1 and n not in self.online]
         return [*ends, *(n for n in self.full_outs if self.level[n] == loop)]
 
     def hosts(self) -> dict[Node, tuple[Node, int]]:
@@ -242,7 +250,7 @@ class Writer:
         return {
             n: self.e.convert(self.values.seen(n.inputs[0], n.inputs[0].shape, point), working(n))
             for n in self.phases.reductions
-            if self.phases.level[n] == loop + 1
+            if self.phases.level[n] == loop + 1 and n not in self.phases.online
         }
 
     def write_full(
@@ -276,8 +284,8 @@ class Writer:
         e = self.e
         if row.op.name == PICK:
             x, places = row.inputs
-            place = e.convert(self.values.seen(places, places.shape, self.row_point), dtypes.int64)
-            inside = e.at_most(place, columns(self.phases.runs) - 1)
+            place = self.values.seen(places, places.shape, self.row_point)
+            inside = e.sure_index(place, columns(self.phases.runs))
             self.values.rows[row] = self.values.seen(x, x.shape, self.point(self.kept, [inside]))
         else:
             self.values.rows[row] = self.values.at(row, self.row_point)
