@@ -31,6 +31,8 @@ JSON_VERSION = 1
 VECTORS = "vectors"
 # Metadata: how many lanes blocks have at most, so that there are registers for all of them.
 LANES = "lanes"
+# Metadata of a program whose factors of float32 may be rounded to 19 bits (tf32) where that is faster.
+ROUNDED = "rounded"
 
 
 class ParamKind(Enum):
