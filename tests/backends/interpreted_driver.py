@@ -284,14 +284,15 @@ class InterpretedDriver(Driver):
         self, into: int, kind: int, axes: int, address: int, extents: int, strides: int, box: int, steps: int, *how: int
     ) -> int:
         """A map: the address and the bytes that it may touch. What a driver refuses, it refuses."""
-        sizes = {6: 2, 7: 4, 9: 2}
+        sizes = {0: 1, 6: 2, 7: 4, 9: 2, 11: 4}
         lengths = (ctypes.c_uint64 * axes).from_address(extents)
         apart = (ctypes.c_uint64 * (axes - 1)).from_address(strides)
         boxes = (ctypes.c_uint32 * axes).from_address(box)
         wrong = (
             into % 64 or address % 16 or any(s % 16 or not s for s in apart) or not all(1 <= b <= 256 for b in boxes)
         )
-        if wrong or boxes[0] * sizes[kind] > 128 or how != (0, 3, 3, 0) or not all(lengths):
+        exchanged = how[1] == 3 and boxes[0] * sizes[kind] <= 128
+        if wrong or not (exchanged or how[1] == 0) or (how[0], *how[2:]) != (0, 3, 0) or not all(lengths):
             return 1
         reach = sizes[kind] * lengths[0] + sum((n - 1) * s for n, s in zip(lengths[1:], apart, strict=True))
         pointed(into)[0], pointed(into)[1] = address, reach

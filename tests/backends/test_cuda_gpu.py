@@ -106,6 +106,39 @@ def test_products_and_what_follows_them(name, m, k, n, batch):
         np.testing.assert_allclose(one.astype("float32").numpy(), other.numpy(), rtol=4e-2, atol=4e-2)
 
 
+@pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize(
+    ("m", "n", "k", "batch"),
+    [(1024, 1024, 1024, ()), (2050, 1996, 776, ()), (1500, 1501, 130, ()), (300, 260, 100, (3, 4))],
+)  # fmt: skip
+@pytest.mark.parametrize(("precision", "error"), [("highest", 3e-6), ("high", 2e-3), ("medium", 2e-2)])
+def test_large_products_of_float32(m, n, k, batch, turned, precision, error):
+    """Exact and rounded: edges, rows that the machine cannot copy, batches, all ways to lie."""
+    a = RNG.standard_normal((*batch, *((k, m) if turned[0] else (m, k)))).astype(np.float32)
+    b = RNG.standard_normal((*batch, *((n, k) if turned[1] else (k, n)))).astype(np.float32)
+
+    def product(x, y):
+        left, right = (v.swapaxes(-1, -2) if t else v for v, t in zip((x, y), turned, strict=True))
+        return left @ right
+
+    try:
+        ek.set_float32_matmul_precision(precision)
+        found = ek.jit(product)(ek.tensor(a, device="cuda"), ek.tensor(b, device="cuda")).numpy()
+    finally:
+        ek.set_float32_matmul_precision("highest")
+    wanted = product(a.astype(np.float64), b.astype(np.float64))
+    np.testing.assert_allclose(found, wanted, atol=error * np.abs(wanted).max())
+
+
+def test_terms_beyond_the_end_are_zeros_in_both_factors():
+    """Copies of slabs reach beyond the end of the sums, and 0 · ∞ is no 0."""
+    for terms in (68, 100):
+        a, b = np.full((1024, terms), np.inf, np.float32), np.ones((terms, 1024), np.float32)
+        with ek.device("cuda"):
+            assert np.isinf((ek.tensor(a) @ ek.tensor(b)).numpy()).all()
+            assert np.isinf((ek.tensor(b.T.copy()) @ ek.tensor(a.T.copy())).numpy()).all()
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(
     ("queries", "keys", "width"),

@@ -72,7 +72,7 @@ def test_products_of_16_bit_floats_are_done_as_a_whole():
 
 
 @pytest.mark.parametrize("given", [
-    {"ty": Type.F32}, {"k": 12}, {"m": 12, "transpose_a": True}, {"n": 12}, {"beta": 1.0}, {"m": 0},
+    {"ty": Type.F64}, {"k": 12}, {"m": 12, "transpose_a": True}, {"n": 12}, {"beta": 1.0}, {"m": 0},
 ])  # fmt: skip
 def test_others_are_code_of_lanes(given):
     assert whole(gemm(**given), PROCESSORS) is None

@@ -35,6 +35,7 @@ class NativeMap:
     buffer: int
     offset: int  # bytes from that address on
     kind: int  # the driver's number of a type
+    exchanged: bool  # whether chunks of 16 bytes of rows of 128 are exchanged in shared memory
     extents: Sequence[int]
     strides: Sequence[int]  # bytes, of all axes but the first
     box: Sequence[int]
@@ -72,7 +73,7 @@ class _Launch(ctypes.Structure):
 
 class _Map(ctypes.Structure):
     _fields_ = [
-        *((name, ctypes.c_int64) for name in ("word", "buffer", "offset", "kind", "axes")),
+        *((name, ctypes.c_int64) for name in ("word", "buffer", "offset", "kind", "exchanged", "axes")),
         *((name, ctypes.c_uint64 * count) for name, count in (
             ("extents", MAP_AXES), ("strides", MAP_AXES - 1), ("box", MAP_AXES),
         )),
@@ -83,7 +84,7 @@ class _Map(ctypes.Structure):
 
     @classmethod
     def of(cls, one: NativeMap) -> _Map:
-        found = cls(one.word, one.buffer, one.offset, one.kind, len(one.extents))
+        found = cls(one.word, one.buffer, one.offset, one.kind, one.exchanged, len(one.extents))
         for name in ("extents", "strides", "box"):
             for k, value in enumerate(getattr(one, name)):
                 getattr(found, name)[k] = value

@@ -92,8 +92,9 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 def set_float32_matmul_precision(precision: str) -> None:
     """How precise products of float32 are on machines that are faster at less: GPUs with tensor cores.
 
-    "highest" is float32. With "high" each number is the sum of two of bfloat16, which leaves out about 2⁻¹⁸ of each
-    product; with "medium" it is rounded to bfloat16. Sums are of float32 always.
+    "highest" is float32. With the others Hopper rounds each number to 11 bits beside its exponent (tf32). On other GPUs
+    it is the sum of two of bfloat16 with "high", which leaves out about 2⁻¹⁸ of each product, and rounded to bfloat16
+    with "medium". Sums are of float32 always.
     """
     if precision not in [one.value for one in Precision]:
         raise ValueError(f"the precision is 'highest', 'high' or 'medium', not {precision!r}")

@@ -13,7 +13,7 @@ from eshkol.atlas.operands import Immediate
 from eshkol.atlas.program import LaunchConfig
 from eshkol.atlas.types import encode
 from eshkol.backends.cuda.lane import SCALAR_BYTES
-from eshkol.backends.cuda.warpgroups.maps import KINDS, TensorMap
+from eshkol.backends.cuda.warpgroups.maps import TensorMap
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.layout import Layout
 from eshkol.backends.lanes.ranges import SHARED_MEMORY
@@ -65,7 +65,7 @@ class LaunchRecord:
         self.bytes.extend(bytes(size - len(self.bytes)))
         return tuple(
             NativeMap(
-                start // 8 + k * MAP_WORDS, self.layout.word(one.buffer), one.offset, KINDS[one.ty],
+                start // 8 + k * MAP_WORDS, self.layout.word(one.buffer), one.offset, one.kind, one.exchanged,
                 [axis.extent for axis in one.axes], [axis.stride * one.ty.size_bytes for axis in one.axes[1:]], one.box,
                 None if one.windows is None else (one.windows.lower, one.windows.upper, one.windows.steps),
             )

@@ -41,11 +41,12 @@ enum { ESHKOL_MAP_AXES = 5, ESHKOL_MAP_WORDS = 16, ESHKOL_MAP_SPACE = 2 };
 
 /* How a kernel's own copies find boxes of a tensor: words of the record, from `word` on, which the driver makes of the
  * address in word `buffer`, plus an offset, and of extents, strides in bytes (of all axes but the first, whose elements
- * are neighbours), and a box. Only where the address has changed are they made again. With windows, the box is so many
- * elements of the first axis for so many windows, which begin from one corner to another of the axes that follow, in
- * steps; corners are those of the places where windows begin, against the first and the last place of the tensor. */
+ * are neighbours), and a box, whose rows of 128 bytes may lie with their chunks of 16 exchanged in shared memory. Only
+ * where the address has changed are they made again. With windows, the box is so many elements of the first axis for so
+ * many windows, which begin from one corner to another of the axes that follow, in steps; corners are those of the
+ * places where windows begin, against the first and the last place of the tensor. */
 typedef struct {
-    int64_t word, buffer, offset, kind, axes;
+    int64_t word, buffer, offset, kind, exchanged, axes;
     uint64_t extents[ESHKOL_MAP_AXES], strides[ESHKOL_MAP_AXES - 1], box[ESHKOL_MAP_AXES];
     int64_t windows, lower[ESHKOL_MAP_SPACE], upper[ESHKOL_MAP_SPACE], steps[ESHKOL_MAP_SPACE];
     uint64_t address; /* that they were last made for */

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from eshkol.atlas.builder import ProgramBuilder
-from eshkol.atlas.machines import MachineDescription
+from eshkol.atlas.machines import MachineDescription, Precision
 from eshkol.atlas.operands import BufferOffset
+from eshkol.atlas.program import ROUNDED
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import Type
 from eshkol.graph.node import Node
@@ -19,22 +20,35 @@ from eshkol.ops import dtypes
 from eshkol.ops.shapes import count
 from eshkol.schedule.kernels.attention import AttentionGradients, SeenAttention
 from eshkol.schedule.kernels.kernel import ONE_LANE, Kernel, shown
-from eshkol.schedule.kernels.matrix_operands import CHUNK, Layout, copied
-from eshkol.schedule.kernels.products import View
+from eshkol.schedule.kernels.matrix_operands import Layout, copied, rounds
+from eshkol.schedule.kernels.products import SEEN_PRODUCT, View
 from eshkol.schedule.kernels.scalars import TYPES
 
 SUMS = "sums"  # memory of sums that nobody reads
 BATCH_AXES = 3  # of a batch, which the machine's copies know beside rows and columns
+NARROWEST = 64  # rows, columns and terms of a product of float32 that is worth an array instruction
+FILLS = 64 * 64 * 7 // 8  # its results for each processor
 
 
 def is_whole(node: Node, target: MachineDescription) -> bool:
-    """Whether a product of 16-bit floats is one array instruction."""
+    """Whether a product is one array instruction: of 16-bit floats, and of float32 that may be rounded or is large."""
     assert target.matrices is not None
     axes = sum(extent > 1 for extent in node.shape[:-2])
-    return target.matrices.whole and TYPES[node.dtype] in target.matrices.types and axes <= BATCH_AXES
+    if not target.matrices.whole or axes > BATCH_AXES:
+        return False
+    if node.dtype is dtypes.float32:
+        return rounds(node.dtype, target) or _is_large(node, target)
+    return TYPES[node.dtype] in target.matrices.types
 
 
-def whole_product_kernel(node: Node, layouts: Sequence[Layout], terms: int) -> Kernel:
+def _is_large(node: Node, target: MachineDescription) -> bool:
+    """Whether an exact product of float32 has results enough to keep the machine at work without cutting its sums."""
+    narrow = min(*node.shape[-2:], node.attrs.x.shape[-1] if node.op is SEEN_PRODUCT else node.inputs[0].shape[-1])
+    filled = count(node.shape) >= target.processors * FILLS
+    return target.float32_products is Precision.HIGHEST and narrow >= NARROWEST and filled
+
+
+def whole_product_kernel(node: Node, layouts: Sequence[Layout], terms: int, target: MachineDescription) -> Kernel:
     """The kernel: operands that are copied for it lie in memory that kernels before it have filled."""
     b, ty = ProgramBuilder(node.op.name), TYPES[node.dtype]
     names = [copied(k) if layout.copied else f"x{k}" for k, layout in enumerate(layouts)]
@@ -43,6 +57,8 @@ def whole_product_kernel(node: Node, layouts: Sequence[Layout], terms: int) -> K
     b.emit(ROWS["BatchedGEMM"](*multiplied(node, BufferOffset("out"), names, layouts, terms)))
     buffers = tuple((name, k) for k, (name, layout) in enumerate(zip(names, layouts, strict=True)) if not layout.copied)
     scratch = tuple((name, x.dtype, x.size) for name, x in zip(names, layouts, strict=True) if x.copied)
+    if rounds(node.dtype, target):
+        b.metadata[ROUNDED] = "1"
     return Kernel(shown(b.build()), ONE_LANE, None, ("out",), buffers, (), scratch)
 
 
@@ -51,8 +67,8 @@ def multiplied(
 ) -> tuple[Any, ...]:
     """The operands of the array instruction that multiplies the factors which lie in buffers of these names."""
     ty, (rows, columns) = TYPES[node.dtype], node.shape[-2:]
-    places = [BufferOffset(n, layout.offset * CHUNK * ty.size_bytes) for n, layout in zip(names, layouts, strict=True)]
-    strides = [tuple(CHUNK * step for step in (*layout.steps, layout.stride)) for layout in layouts]
+    places = [BufferOffset(n, x.offset * x.chunk * ty.size_bytes) for n, x in zip(names, layouts, strict=True)]
+    strides = [tuple(layout.chunk * step for step in (*layout.steps, layout.stride)) for layout in layouts]
     extents = node.shape[:-2]
     if not extents:
         extents, strides = (1,), [(0, *line) for line in strides]

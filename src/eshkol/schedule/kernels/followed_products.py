@@ -176,12 +176,12 @@ def _follows(group: Group, product: Node, target: MachineDescription) -> bool:
 
 
 def _multiplies(node: Node, target: MachineDescription) -> bool:
-    """Whether a node is a product of two different matrices as a whole, whose rows are of whole chunks."""
+    """Whether a node is a product of two different matrices of 16-bit floats as a whole, whose rows are of whole chunks."""
     if node.outs is not None or node.data is not None or not node.shape or count(node.shape) == 0:
         return False
     return (
         is_matrix_product(node, target) and is_whole(node, target) and node.shape[-1] % CHUNK == 0
-        and node.inputs[0] is not node.inputs[1]
+        and node.dtype.size == 2 and node.inputs[0] is not node.inputs[1]
     )  # fmt: skip
 
 

@@ -3,8 +3,9 @@
 Comes in: a view of an operand (`products.py`). Goes out: a `Layout`, which tells `matrix_products.py` where rows of
 whole chunks of 16 bytes begin; and the kernel that makes them, where they do not lie so: zeros follow each row.
 
-Operands of float32 are copied as bfloat16. Where that is all that is asked for ("medium") each number is rounded. Where
-more is ("high") it is the sum of two, x = h + l, and sums are three times as long, of x and y:
+Where products of float32 need not be exact, and the machine does not round numbers itself, they are copied as bfloat16.
+Where that is all that is asked for ("medium") each number is rounded. Where more is ("high") it is the sum of two,
+x = h + l, and sums are three times as long, of x and y:
 
     h h' + h l' + l h'        terms of the left one: h h l; of the right one: h' l' h'
 
@@ -30,26 +31,36 @@ from eshkol.schedule.kernels.products import View
 from eshkol.schedule.kernels.reads import Read, Write
 from eshkol.schedule.kernels.scalars import TYPES, Scalar
 
-CHUNK = 8  # elements of 16 bytes
+CHUNK_BYTES = 16
+CHUNK = 8  # elements of 16 bits
 PIECES = {Precision.HIGH: 3, Precision.MEDIUM: 1}  # of each term, for products of float32
 LOWER = (2, 1)  # the piece of a term of the left and of the right factor that is the lower half of the number
 
 
-def pieces(dtype: DType, target: MachineDescription) -> int:
-    """Terms that one of a product in a dtype becomes on a machine with fragments; 0: it has none for it."""
+def rounds(dtype: DType, target: MachineDescription) -> bool:
+    """Whether the machine itself rounds numbers of a dtype that it multiplies: float32, where less is asked for."""
+    less = target.float32_products is not Precision.HIGHEST
+    return dtype is dtypes.float32 and less and target.matrices is not None and target.matrices.whole
+
+
+def read_as(dtype: DType, target: MachineDescription) -> tuple[DType, int] | None:
+    """In which dtype a machine multiplies matrices of a dtype, and how many terms one becomes; None: it does not."""
     assert target.matrices is not None
     if dtype is dtypes.float32:
-        return PIECES.get(target.float32_products, 0)
-    return 1 if TYPES.get(dtype) in target.matrices.types else 0
+        if rounds(dtype, target):
+            return dtype, 1  # as it is brought
+        count = PIECES.get(target.float32_products)
+        return None if count is None else (dtypes.bfloat16, count)
+    return (dtype, 1) if TYPES.get(dtype) in target.matrices.types else None
 
 
-def suits(view: View) -> bool:
+def suits(view: View, chunk: int = CHUNK) -> bool:
     """Whether matrices can be read as they are seen: rows of whole chunks, which begin where chunks do."""
     laid = view.matrix()
     if laid is None:
         return False
     places = (laid[0], view.shape[-2 if laid[1] else -1], view.offset, *view.strides[:-2])
-    return all(n >= 0 and n % CHUNK == 0 for n in places)
+    return all(n >= 0 and n % chunk == 0 for n in places)
 
 
 class Laid(Protocol):
@@ -88,27 +99,37 @@ class LaidRows(Laid, Protocol):
 class Layout:
     """How the rows of an operand lie in memory: of one that is transposed there, its columns are the rows."""
 
-    def __init__(self, view: View, steps: Sequence[int], dtype: DType, split: int, *, left: bool) -> None:
+    def __init__(
+        self, view: View, steps: Sequence[int], dtype: DType, into: DType, split: int, *, left: bool, chunk: int
+    ) -> None:  # fmt: skip
+        """Of numbers of a dtype, which are read as those of another, each as so many, in chunks of so many."""
         laid = view.matrix()
         assert laid is not None
         distance, turned = laid
         self.deep = turned != left  # whether terms of a line lie side by side
         self.given = view.shape[:-3:-1] if turned else view.shape[-2:]  # rows and columns
         self.left, self.split, self.matrices = left, split, count(view.shape[:-2])
-        self.dtype = dtypes.bfloat16 if dtype is dtypes.float32 else dtype
-        self.copied = dtype is not self.dtype or not suits(view)
+        self.dtype, self.chunk = into, chunk
+        self.copied = dtype is not into or not suits(view, self.chunk)
         rows, columns = self.given
         if self.copied:
             # It is a whole tensor as it is, and so is the copy. Each piece of the terms is of whole chunks.
-            rows, columns = (rows, _whole(columns)) if self.deep else (_whole(rows) if split > 1 else rows, columns)
+            rows, columns = (
+                (rows, self._whole(columns)) if self.deep else (self._whole(rows) if split > 1 else rows, columns)
+            )
             self.piece = columns if self.deep else rows
             rows, columns = (rows, split * columns) if self.deep else (split * rows, columns)
-            self.stride, self.offset = _whole(columns) // CHUNK, 0
+            self.stride, self.offset = self._whole(columns) // self.chunk, 0
             self.steps = [step // count(self.given) * rows * self.stride for step in steps]
         else:
-            self.stride, self.offset, self.steps = distance // CHUNK, view.offset // CHUNK, [s // CHUNK for s in steps]
+            self.stride, self.offset = distance // self.chunk, view.offset // self.chunk
+            self.steps = [step // self.chunk for step in steps]
         self.rows, self.columns = rows, columns
-        self.chunks = -(-columns // CHUNK)  # of a row
+        self.chunks = -(-columns // self.chunk)  # of a row
+
+    def _whole(self, elements: int) -> int:
+        """So many, or as many more as make whole chunks."""
+        return -(-elements // self.chunk) * self.chunk
 
     @property
     def terms(self) -> int:
@@ -117,7 +138,7 @@ class Layout:
     @property
     def size(self) -> int:
         """Elements of the copy."""
-        return CHUNK * self.matrices * self.rows * self.stride
+        return self.chunk * self.matrices * self.rows * self.stride
 
     def start(self, e: Emitter, places: Sequence[Scalar]) -> Scalar:
         """Where the matrix begins that stands at these places of the batch, in chunks."""
@@ -128,11 +149,6 @@ class Layout:
         return found
 
 
-def _whole(elements: int) -> int:
-    """So many, or as many more as make whole chunks."""
-    return -(-elements // CHUNK) * CHUNK
-
-
 def copied(k: int) -> str:
     """The memory of the copy of an operand."""
     return f"copied{k}"
@@ -141,7 +157,7 @@ def copied(k: int) -> str:
 def copying_kernel(node: Node, k: int, layout: Layout, target: MachineDescription) -> Kernel:
     """The kernel that copies an operand: a lane for each number of a piece, which it writes in all of them."""
     x, (rows, columns) = node.inputs[k], layout.given
-    width = layout.stride * CHUNK
+    width = layout.stride * layout.chunk
     high, wide = (rows, layout.piece) if layout.deep else (layout.piece, width)
     lanes = layout.matrices * high * wide
     e = Emitter((lanes,))

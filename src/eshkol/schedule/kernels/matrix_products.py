@@ -36,7 +36,18 @@ from eshkol.schedule.kernels.block_products import PART, adding_kernel, corner, 
 from eshkol.schedule.kernels.code import IndexedPlace, Virtual
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import Kernel, shown
-from eshkol.schedule.kernels.matrix_operands import CHUNK, Laid, LaidRows, Layout, copied, copying_kernel, pieces, suits
+from eshkol.schedule.kernels.matrix_operands import (
+    CHUNK,
+    CHUNK_BYTES,
+    Laid,
+    LaidRows,
+    Layout,
+    copied,
+    copying_kernel,
+    read_as,
+    rounds,
+    suits,
+)
 from eshkol.schedule.kernels.matrix_tiling import MatrixTiling, matrix_tilings
 from eshkol.schedule.kernels.products import SEEN_PRODUCT, Seen, View
 from eshkol.schedule.kernels.reads import Read, Write
@@ -54,20 +65,44 @@ def is_matrix_product(node: Node, target: MachineDescription) -> bool:
     seen = _seen(node)
     if seen.alpha != 1.0 or seen.order != tuple(range(len(node.shape))):
         return False
-    views = zip((seen.x, seen.y), node.inputs, strict=True)
-    return all(suits(view) or view == View.of(x.shape) for view, x in views)
+    whole = [view == View.of(x.shape) for view, x in zip((seen.x, seen.y), node.inputs, strict=True)]
+    return all(fine or lies for fine, lies in zip(whole, lie_well(node, target, seen), strict=True))
+
+
+def lie_well(node: Node, target: MachineDescription, seen: Seen) -> list[bool]:
+    """Whether factors of a product can be read as they are seen."""
+    return [suits(view, _chunk(node, target, view, left=view is seen.x)) for view in (seen.x, seen.y)]
+
+
+def _chunk(node: Node, target: MachineDescription, view: View, *, left: bool) -> int:
+    """Numbers that are read at once of a factor that is seen so.
+
+    They are 16 bytes, but single ones where an exact product turns what lies the other way (`warpgroups`).
+    """
+    into, _ = read_as(node.dtype, target) or (None, 0)
+    laid = view.matrix()
+    deep = laid is not None and laid[1] != left
+    return 1 if into is None and deep else CHUNK_BYTES // (into or node.dtype).size
+
+
+def fit_together(node: Node, target: MachineDescription, seen: Seen) -> bool:
+    """Whether two factors can be read together: rounded ones of float32 need terms side by side in one of them."""
+    left, right = seen.x.matrix(), seen.y.matrix()
+    if left is None or right is None:
+        return False
+    return not rounds(node.dtype, target) or not left[1] or right[1]
 
 
 def multiplies(node: Node, target: MachineDescription) -> bool:
-    """Whether a machine has fragments for the dtype of a product, and its extents are worth it."""
-    if target.matrices is None or pieces(node.dtype, target) == 0:
+    """Whether a machine has something better for the dtype of a product than code of lanes, and it is worth it."""
+    if target.matrices is None or (read_as(node.dtype, target) is None and not is_whole(node, target)):
         return False
     terms = node.attrs.x.shape[-1] if node.op is SEEN_PRODUCT else node.inputs[0].shape[-1]
     largest = max(count(x.shape) for x in (*node.inputs, node))
     rows, columns = node.shape[-2:]
     if is_whole(node, target):  # few rows take little longer than the right factor needs to come
         seen = _seen(node)
-        return min(columns, terms) >= LEAST and (largest < LARGEST or (suits(seen.x) and suits(seen.y)))
+        return min(columns, terms) >= LEAST and (largest < LARGEST or all(lie_well(node, target, seen)))
     return min(rows, columns, terms) >= LEAST and largest < LARGEST
 
 
@@ -76,7 +111,7 @@ def matrix_product_kernels(node: Node, target: MachineDescription) -> tuple[Kern
     layouts, terms = laid_out(node, target)
     before = [copying_kernel(node, k, layout, target) for k, layout in enumerate(layouts) if layout.copied]
     if is_whole(node, target):
-        return *before, whole_product_kernel(node, layouts, terms)
+        return *before, whole_product_kernel(node, layouts, terms, target)
     rows, columns = node.shape[-2:]
     cut = matrix_tilings(count(node.shape[:-2]), rows, columns, layouts[0].terms, target)[0]
     after = [adding_kernel(node, cut.parts, target)] if cut.parts > 1 else []
@@ -85,12 +120,12 @@ def matrix_product_kernels(node: Node, target: MachineDescription) -> tuple[Kern
 
 def laid_out(node: Node, target: MachineDescription) -> tuple[list[Layout], int]:
     """How the factors of a product lie, and how many terms its sums have."""
-    seen, split = _seen(node), pieces(node.dtype, target)
-    axes = seen.axes()
-    layouts = [
-        Layout(view, [axis[k + 1] for axis in axes], node.dtype, split, left=k == 0)
-        for k, view in enumerate((seen.x, seen.y))
-    ]
+    seen = _seen(node)
+    into, split = read_as(node.dtype, target) or (node.dtype, 1)
+    axes, layouts = seen.axes(), []
+    for k, view in enumerate((seen.x, seen.y)):
+        steps, chunk = [axis[k + 1] for axis in axes], _chunk(node, target, view, left=k == 0)
+        layouts.append(Layout(view, steps, node.dtype, into, split, left=k == 0, chunk=chunk))
     return layouts, seen.x.shape[-1]
 
 

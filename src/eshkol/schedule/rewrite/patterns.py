@@ -39,8 +39,8 @@ from eshkol.ops.movement import ToShape, expand, permute, reshape
 from eshkol.ops.row import Op, Shape
 from eshkol.ops.slicing import slice_
 from eshkol.ops.structural import CONST
-from eshkol.schedule.kernels.matrix_operands import suits
-from eshkol.schedule.kernels.matrix_products import multiplies
+from eshkol.schedule.kernels.matrix_operands import read_as
+from eshkol.schedule.kernels.matrix_products import fit_together, lie_well, multiplies
 from eshkol.schedule.kernels.products import (
     ATTENDED,
     FOLLOWED_PRODUCT,
@@ -251,13 +251,18 @@ def _seen(product: Node, scale: float, order: tuple[int, ...]) -> Match | None:
 
 def _in_fragments(target: MachineDescription, node: Node, users: Counter[Node]) -> Match | None:
     """A product in fragments with its operands where they lie, if one of them lies elsewhere."""
-    if not _is_product(node) or not multiplies(node, target) or node.dtype is dtypes.float32:  # which is copied anyway
+    if not _is_product(node) or not multiplies(node, target):
+        return None
+    if (read_as(node.dtype, target) or (node.dtype,))[0] is not node.dtype:  # then it is copied anyway
         return None
     first, second = (operand(x) for x in node.inputs)
     plain = tuple(map(Operand.of, node.inputs))
     for x, y in ((first, second), (first, plain[1]), (plain[0], second)):
-        if (x, y) != plain and all(o in plain or (o.scale == 1.0 and suits(o.view)) for o in (x, y)):
-            seen = Seen(x.view, y.view, 1.0, tuple(range(len(node.shape))))
+        if (x, y) == plain:
+            continue
+        seen = Seen(x.view, y.view, 1.0, tuple(range(len(node.shape))))
+        lie = zip((x, y), lie_well(node, target, seen), strict=True)
+        if all(o in plain or (o.scale == 1.0 and well) for o, well in lie) and fit_together(node, target, seen):
             return Match(SEEN_PRODUCT, seen, tuple((o.base, o.base.shape) for o in (x, y)))
     return None
 

@@ -12,11 +12,12 @@ from math import prod
 
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import Address, BufferOffset
-from eshkol.atlas.program import Program
+from eshkol.atlas.program import ROUNDED, Program
 from eshkol.atlas.table.attentions import mask_strides
 from eshkol.atlas.table.batched import batch_axes, pieces, strides
 from eshkol.atlas.table.convolutions import conv_edges, conv_output
 from eshkol.atlas.table.linear import stored
+from eshkol.atlas.types import Type
 from eshkol.backends.cuda.launching import with_maps
 from eshkol.backends.cuda.warpgroups import (
     attention,
@@ -26,7 +27,10 @@ from eshkol.backends.cuda.warpgroups import (
     epilogues,
     following,
     input_gradients,
+    lane_products,
+    lane_tiling,
     maps,
+    other_products,
     products,
     tiling,
     weight_gradients,
@@ -83,6 +87,10 @@ def whole(program: Program, processors: int) -> Whole | None:
     p = _product(i)
     if p is None:
         return None
+    if p.ty is Type.F32:
+        rounded = other_products.placed(p) if ROUNDED in program.metadata else None
+        layout = Layout.of(program)
+        return _lane_product(p, layout, processors) if rounded is None else _other_product(rounded, layout, processors)
     tile = tiling.best(p, processors)
     found = maps.fitting(products.maps(p, tile))
     if found is None:
@@ -109,10 +117,32 @@ def _followed(program: Program, processors: int) -> Whole | None:
     return Whole(text, tiling.blocks(p, tile, processors), tile.threads, tile.memory, fitting)
 
 
+def _lane_product(p: Product, layout: Layout, processors: int) -> Whole | None:
+    tile = lane_tiling.best(p, processors)
+    found = maps.fitting(lane_products.maps(p, tile))
+    if found is None:
+        return None
+    a, b, c = (8 * layout.word(x.buffer) for x in (p.a, p.b, p.c))
+    text = lane_products.product_kernel(p, tile, with_maps(layout, len(found))[1], (a, b, c))
+    return Whole(text, lane_tiling.count(p, tile), tile.threads, tile.memory, found)
+
+
+def _other_product(p: Product, layout: Layout, processors: int) -> Whole | None:
+    terms = -(-p.k * p.ty.size_bytes // 2)  # of 16 bits, that take as long
+    tile = tiling.best(replace(p, k=terms), processors, shares=p.ty.is_float)
+    found = maps.fitting(other_products.maps(p, tile))
+    if found is None:
+        return None
+    text = other_products.product_kernel(p, tile, with_maps(layout, len(found))[1], 8 * layout.word(p.c.buffer))
+    return Whole(text, tiling.blocks(p, tile, processors), tile.threads, tile.memory, found)
+
+
 def _product(i: Instruction) -> Product | None:
     """A product of matrices as the instruction says it, if groups of warps have one for its type."""
     operands = i.a, i.b, i.c
-    if i.ty not in NAMES or min(i.m, i.n, i.k) == 0 or not all(isinstance(x, BufferOffset) for x in operands):
+    if i.ty not in (*NAMES, Type.F32) or min(i.m, i.n, i.k) == 0:
+        return None
+    if not all(isinstance(x, BufferOffset) for x in operands):
         return None
     batch: tuple[int, ...] = ()
     if i.op.name == "GEMM":

@@ -19,7 +19,8 @@ LONGEST = 1 << 32  # elements of an axis
 FARTHEST = 1 << 40  # bytes of a stride
 CORNER, LARGEST_STEP = 128, 8  # how far corners of windows lie from a tensor's, at most; and windows from each other
 LINE_ELEMENTS = 64  # of 16 bits, of a row of 128 bytes in shared memory
-KINDS = {Type.F16: 6, Type.F32: 7, Type.BF16: 9}  # the driver's numbers of types
+KINDS = {Type.I8: 0, Type.F16: 6, Type.F32: 7, Type.BF16: 9}  # the driver's numbers of types
+TF32 = 11  # that of float32 which is rounded on the way to 11 bits and an exponent
 
 
 class Axis(NamedTuple):
@@ -77,6 +78,13 @@ class TensorMap:
     axes: tuple[Axis, ...]
     box: tuple[int, ...]
     windows: Windows | None = None
+    exchanged: bool = True  # whether chunks of 16 bytes of rows of 128 are exchanged in shared memory
+    rounded: bool = False  # whether numbers of float32 are rounded to tf32
+
+    @property
+    def kind(self) -> int:
+        """The driver's number of its type."""
+        return TF32 if self.rounded else KINDS[self.ty]
 
     @property
     def suits(self) -> bool:

@@ -63,10 +63,10 @@ def blocks(p: Product, tile: Tile, processors: int) -> int:
     return tile.cluster * min(count(p, tile), processors // tile.cluster)
 
 
-def best(p: Product, processors: int) -> Tile:
-    """The tile that is estimated to take the least time."""
+def best(p: Product, processors: int, *, shares: bool = True) -> Tile:
+    """The tile that is estimated to take the least time; one that blocks share only where they may."""
     large = p.m * p.n * p.k * prod(p.batch) >= WORTH_CLUSTERS
-    candidates = tiles(2) if large else [*tiles(1), *shared_tiles(-(-p.k // DEPTH))]
+    candidates = tiles(2) if large else [*tiles(1), *(shared_tiles(-(-p.k // DEPTH)) if shares else ())]
     return min(candidates, key=lambda pair: estimate(p, pair[0], pair[1], processors))[0]
 
 
