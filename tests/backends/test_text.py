@@ -148,6 +148,13 @@ def test_wide_integers_are_written_after_what_they_call():
     assert names.index("compare_u256") < names.index("divided_u256")
 
 
+def test_divisors_that_are_known_are_not_checked():
+    constant = ".buffer x U32\nLDG.U32 r0, [x+r255*4]\nMOV_IMM.U32 r1, 3\nDIV r0, r0, r1\nSTG.U32 [x+r255*4], r0\n"
+    changed = constant.replace("DIV", "LOOP r3, 2\nREM r0, r0, r1\nADD r1, r1, r1\nENDLOOP\nDIV")
+    assert kernel(constant).layout.sites == []
+    assert len(kernel(changed).layout.sites) == 2
+
+
 def test_accesses_in_range_are_not_checked():
     checked, fast = kernel(SAXPY, fast=False), kernel(SAXPY)
     assert "fault(status" in checked.text

@@ -11,7 +11,7 @@ __kernel void kernel_main(
     __global uchar * b_x,
     ulong n_x) {
   const ulong gid = first + get_global_id(0);
-  const uint block = (uint)get_group_id(0), lane = (uint)get_local_id(0);
+  const uint block = (uint)(gid / get_local_size(0)), lane = (uint)get_local_id(0);
   uint pc = 0;
   uint depth = 0;
   uint stack[256];

@@ -28,7 +28,7 @@ __kernel void kernel_main(
     __global uchar * b_bins,
     ulong n_bins) {
   const ulong gid = first + get_global_id(0);
-  const uint block = (uint)get_group_id(0), lane = (uint)get_local_id(0);
+  const uint block = (uint)(gid / get_local_size(0)), lane = (uint)get_local_id(0);
   uint r0_u32 = 0;
   ushort r1_f16 = 0;
   ushort r2_f16 = 0;

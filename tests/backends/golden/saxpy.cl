@@ -17,7 +17,7 @@ __kernel void kernel_main(
     __global uchar * b_y,
     ulong n_y) {
   const ulong gid = first + get_global_id(0);
-  const uint block = (uint)get_group_id(0), lane = (uint)get_local_id(0);
+  const uint block = (uint)(gid / get_local_size(0)), lane = (uint)get_local_id(0);
   ulong r0_u64 = 0;
   bool p0 = 0;
   float r1_f32 = 0;

@@ -11,7 +11,7 @@ __kernel void kernel_main(
     __global uchar * b_out,
     ulong n_out) {
   const ulong gid = first + get_global_id(0);
-  const uint block = (uint)get_group_id(0), lane = (uint)get_local_id(0);
+  const uint block = (uint)(gid / get_local_size(0)), lane = (uint)get_local_id(0);
   float r0_f32 = 0;
   ulong r4_u64 = 0;
   ulong r5_u64 = 0;

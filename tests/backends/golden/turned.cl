@@ -14,7 +14,7 @@ __kernel void kernel_main(
     __global uchar * b_x,
     ulong n_x) {
   const ulong gid = first + get_global_id(0);
-  const uint block = (uint)get_group_id(0), lane = (uint)get_local_id(0);
+  const uint block = (uint)(gid / get_local_size(0)), lane = (uint)get_local_id(0);
   uint r0_u32 = 0;
   uint r1_u32 = 0;
   double r2_f64 = 0;

@@ -21,6 +21,7 @@ import numpy as np
 
 from eshkol.atlas.classes import CLASS_MEMORY_BYTES
 from eshkol.atlas.expand import expand
+from eshkol.atlas.isa import Control
 from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.operands import Immediate
 from eshkol.atlas.program import LaunchConfig, Program
@@ -36,6 +37,7 @@ from eshkol.backends.base import (
     bind_params,
     check_size,
 )
+from eshkol.backends.lanes.guards import Guard, find_guard
 from eshkol.backends.lanes.layout import SITE_BITS
 from eshkol.backends.lanes.promises import Promises, promises
 from eshkol.backends.lanes.ranges import SHARED_MEMORY
@@ -51,7 +53,6 @@ LOG = 2000  # letters of what a driver says of a kernel that it refuses
 GRAIN = 8  # of bytes of buffers: atomics of small types touch whole words
 NO_FAULT = (1 << 32) - 1
 WHOLE_LANES = 8192  # from here on a CPU runs full blocks without the guard, so that it takes their lanes in vectors
-POSITIONS = ("block_", "grid_", "shared")  # what a launch is asked for by programs that know where in it they are
 SERIAL, GRID_WIDE = "PhaseWrite", "GridSync"
 MEMORY_ERRORS = ("MEM_OBJECT_ALLOCATION_FAILURE", "OUT_OF_HOST_MEMORY", "OUT_OF_RESOURCES")
 
@@ -82,7 +83,9 @@ class Prepared:
 
     program: Program  # as it is translated
     promises: Promises | None
-    kernels: dict[str, Loaded] = field(default_factory=dict)
+    guard: Guard | None
+    waits: bool  # whether lanes meet at barriers
+    kernels: dict[tuple[bool, bool], Loaded] = field(default_factory=dict)  # checked, guarded → kernel
     launches: set[LaunchConfig] = field(default_factory=set)  # that were found to suit it
 
 
@@ -130,7 +133,7 @@ class OpenClBackend(Backend):
         self._description = self.device.description()
         self.dialect = OpenClC(
             doubles=self.device.doubles, long_atomics=self.device.long_atomics,
-            exact_division=self.device.exact_division,
+            exact_division=self.device.exact_division, any_order=self.device.is_cpu,
         )  # fmt: skip
         self.memory_limit = self.device.memory if memory_limit is None else memory_limit
         self.used = 0  # bytes of buffers and pools
@@ -291,28 +294,26 @@ class OpenClBackend(Backend):
         """What is kept of a program."""
         found = self._prepared.get(program.digest)
         if found is None:
-            inner = in_base_instructions(program)
-            found = self._prepared[program.digest] = Prepared(inner, promises(inner))
+            found = self._prepared[program.digest] = _prepared(program)
             if len(self._prepared) > REMEMBERED:
                 self._prepared.popitem(last=False)
         else:
             self._prepared.move_to_end(program.digest)
         return found
 
-    def _loaded(self, prepared: Prepared, kind: str) -> Loaded:
-        """A kernel of a program: "plain", which checks accesses, "fast", or "whole", which has no guard either."""
-        found = prepared.kernels.get(kind)
+    def _loaded(self, prepared: Prepared, *, checked: bool, guarded: bool) -> Loaded:
+        """A kernel of a program: one that checks accesses, or none; one for all lanes, or those that pass the guard."""
+        found = prepared.kernels.get((checked, guarded))
         if found is None:
-            written = self._written(prepared, kind)
-            found = prepared.kernels[kind] = Loaded(written, self._built(written, prepared.program.name))
+            written = self._written(prepared, checked=checked, guarded=guarded)
+            found = Loaded(written, self._built(written, prepared.program.name))
+            prepared.kernels[checked, guarded] = found
         return found
 
-    def _written(self, prepared: Prepared, kind: str) -> TextKernel:
-        relied_on = prepared.promises
-        if kind == "plain" or relied_on is None:
-            return write_kernel(prepared.program, self.dialect)
-        never = relied_on.guard.branch if kind == "whole" and relied_on.guard is not None else None
-        return write_kernel(prepared.program, self.dialect, relied_on.known, never)
+    def _written(self, prepared: Prepared, *, checked: bool, guarded: bool) -> TextKernel:
+        known = None if checked or prepared.promises is None else prepared.promises.known
+        never = None if guarded or prepared.guard is None else prepared.guard.branch
+        return write_kernel(prepared.program, self.dialect, known, never)
 
     def _built(self, written: TextKernel, name: str) -> Any:
         if flags.dumps("kernel"):
@@ -332,8 +333,7 @@ class OpenClBackend(Backend):
 
     def compile_to_opencl(self, program: Program) -> str:
         """What the driver is given, without checks where there is such a version."""
-        inner = in_base_instructions(program)
-        return self._written(Prepared(inner, promises(inner)), "fast").text
+        return self._written(_prepared(program), checked=False, guarded=True).text
 
     def compile_to_expanded(self, program: Program) -> str:
         """The program in the instructions that are translated."""
@@ -350,15 +350,22 @@ class OpenClBackend(Backend):
                 prepared.launches.add(launch)
             given = bind_params(self, prepared.program, params)
             relied_on = prepared.promises
-            if relied_on is None or not relied_on.hold(launch.total_threads, *self._amounts(launch, given)):
-                self._launch(prepared, "plain", launch, given, 0, launch.blocks)
-                return
-            done = self._whole_blocks(prepared, relied_on, launch, given)
-            if done:
-                self._launch(prepared, "whole", launch, given, 0, done)
-            left = self._blocks_needed(relied_on, launch, given) - done
-            if left > 0:
-                self._launch(prepared, "fast", launch, given, done, left)
+            holds = relied_on is not None and relied_on.hold(launch.total_threads, *self._amounts(launch, given))
+            lanes, whole = self._lanes(prepared, launch, given), 0
+            if prepared.guard is not None and self._unguarded(prepared, launch, lanes):
+                whole = lanes // launch.block_size
+                self._launch(prepared, launch, given, 0, whole, checked=not holds, guarded=False)
+            needed = -(-lanes // launch.block_size)
+            self._launch(prepared, launch, given, whole, needed - whole, checked=not holds, guarded=True)
+
+    def _unguarded(self, prepared: Prepared, launch: LaunchConfig, lanes: int) -> bool:
+        """Whether full blocks are run without the guard, of which so many lanes pass it.
+
+        A CPU takes their lanes in vectors then. Where lanes wait for each other some drivers compile a way out before
+        a barrier wrongly (PoCL 3.1), also if no lane takes it.
+        """
+        many = self.device.is_cpu and lanes >= WHOLE_LANES
+        return lanes == launch.total_threads or prepared.waits or many
 
     def _amounts(self, launch: LaunchConfig, given: Mapping[str, Binding]) -> tuple[dict[str, int], dict[str, Any]]:
         """The bytes of buffers and of shared memory, and the scalars."""
@@ -371,32 +378,16 @@ class OpenClBackend(Backend):
                 sizes[name] = self._memory(binding).size
         return sizes, scalars
 
-    def _blocks_needed(self, relied_on: Promises, launch: LaunchConfig, given: Mapping[str, Binding]) -> int:
-        """Blocks of which some lanes pass the guard."""
-        return min(launch.blocks, -(-self._bound(relied_on, launch, given) // launch.block_size))
-
-    def _bound(self, relied_on: Promises, launch: LaunchConfig, given: Mapping[str, Binding]) -> int:
-        if relied_on.guard is None:
+    def _lanes(self, prepared: Prepared, launch: LaunchConfig, given: Mapping[str, Binding]) -> int:
+        """How many lanes pass the guard."""
+        if prepared.guard is None:
             return launch.total_threads
-        bound = relied_on.guard.bound
+        bound = prepared.guard.bound
         if not isinstance(bound, int):
             value = given[bound].value
             assert isinstance(value, Immediate)
             bound = int(value.value)
         return min(bound, launch.total_threads)
-
-    def _whole_blocks(
-        self, prepared: Prepared, relied_on: Promises, launch: LaunchConfig, given: Mapping[str, Binding]
-    ) -> int:
-        """Blocks of which all lanes pass the guard, where a CPU is to run them without it."""
-        if relied_on.guard is None or not self.device.is_cpu:
-            return 0
-        lanes = self._bound(relied_on, launch, given)
-        if lanes < WHOLE_LANES or any(
-            name.startswith(POSITIONS) for name in self._loaded(prepared, "whole").written.asked
-        ):
-            return 0
-        return lanes // launch.block_size
 
     def _check_launch(self, program: Program, launch: LaunchConfig) -> None:
         names = {i.op.name: i for i in program.instructions}
@@ -426,10 +417,13 @@ class OpenClBackend(Backend):
         return self._pools.get(value) if isinstance(value, PoolHandle) else self._buffers.get(value)
 
     def _launch(
-        self, prepared: Prepared, kind: str, launch: LaunchConfig, given: Mapping[str, Binding], first: int, blocks: int
-    ) -> None:
+        self, prepared: Prepared, launch: LaunchConfig, given: Mapping[str, Binding], first: int, blocks: int, *,
+        checked: bool, guarded: bool,
+    ) -> None:  # fmt: skip
         """So many blocks from one on."""
-        loaded = self._loaded(prepared, kind)
+        if blocks < 1:
+            return
+        loaded = self._loaded(prepared, checked=checked, guarded=guarded)
         if loaded.sites and launch.total_threads * loaded.sites >= NO_FAULT:
             raise BackendUnavailable(
                 f"the opencl backend checks accesses of {NO_FAULT // loaded.sites} lanes of this program at most, "
@@ -486,6 +480,12 @@ class OpenClBackend(Backend):
     def phase(self) -> int:
         """The phase, which persists between launches."""
         return int(np.frombuffer(self._read(self._status, 4, 4), np.uint32)[0])
+
+
+def _prepared(program: Program) -> Prepared:
+    inner = in_base_instructions(program)
+    waits = any(i.op.control is Control.WAIT for i in inner.instructions)
+    return Prepared(inner, promises(inner), find_guard(inner, validate(inner)), waits)
 
 
 def in_base_instructions(program: Program) -> Program:

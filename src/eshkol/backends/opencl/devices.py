@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from eshkol.atlas.machines import BLOCKS, MachineDescription
+from eshkol.atlas.machines import BLOCKS, MachineDescription, ProductTile
 from eshkol.errors import BackendUnavailable
 
 INSTALL = "pip install eshkol[opencl]"
@@ -18,6 +18,10 @@ DRIVERS = "install the device's driver, or one for CPUs: apt install pocl-opencl
 ATOMICS = ("cl_khr_int64_base_atomics",)
 DOUBLES = "cl_khr_fp64"
 ROUNDED_DIVISION = 1 << 7  # of a device's figures for floats: division and square roots are rounded correctly
+# A CPU takes the lanes of a block one after another, or in vectors where they have nothing to wait for: a lane does a
+# row, whose elements lie side by side, and there are few kinds of tiles, since each is long code to compile.
+CPU_ROW = 8192
+CPU_TILES = (ProductTile(64, 64, 16, 4, 4), ProductTile(16, 64, 16, 2, 4), ProductTile(16, 16, 16, 1, 1))
 BLOCKS_EACH = 8  # blocks that keep a compute unit at work
 
 
@@ -55,12 +59,12 @@ class Device:
 
     def description(self) -> MachineDescription:
         """What schedules for it are made with."""
-        block = min(self.lanes, 256)
-        return replace(
-            BLOCKS, name=f"opencl {self.name}", largest=self.largest, shared_memory=self.shared_bytes, block=block,
-            subgroup=1, busy=self.units * BLOCKS_EACH, processors=self.units, matrices=None,
+        found = replace(
+            BLOCKS, name=f"opencl {self.name}", largest=self.largest, shared_memory=self.shared_bytes,
+            block=min(self.lanes, BLOCKS.block), subgroup=1, busy=self.units * BLOCKS_EACH, processors=self.units,
             product_tiles=tuple(t for t in BLOCKS.product_tiles if t.lanes <= self.lanes),
         )  # fmt: skip
+        return replace(found, short_row=CPU_ROW, several=1, product_tiles=CPU_TILES) if self.is_cpu else found
 
 
 @cache

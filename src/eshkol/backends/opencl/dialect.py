@@ -132,9 +132,12 @@ class OpenClC(Dialect):
         },
     }
 
-    def __init__(self, *, doubles: bool = True, long_atomics: bool = True, exact_division: bool = True) -> None:
+    def __init__(
+        self, *, doubles: bool = True, long_atomics: bool = True, exact_division: bool = True, any_order: bool = False
+    ) -> None:
         self.doubles, self.long_atomics = doubles, long_atomics
         self.prelude = "#pragma OPENCL FP_CONTRACT OFF"
+        self.any_order = "#pragma clang fp reassociate(on)" * any_order
         if long_atomics:
             self.prelude += "\n#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable"
         if not exact_division and doubles:  # of two roundings the first, to twice as many bits, changes nothing
@@ -172,6 +175,6 @@ class OpenClC(Dialect):
         given = ",\n    ".join(f"{kind} {name}" for kind, name in parameters)
         start = [
             "  const ulong gid = first + get_global_id(0);",
-            "  const uint block = (uint)get_group_id(0), lane = (uint)get_local_id(0);",
+            "  const uint block = (uint)(gid / get_local_size(0)), lane = (uint)get_local_id(0);",
         ]
         return "\n".join([f"__kernel void {KERNEL}(", f"    {given}) {{", *start, *body, "}"])

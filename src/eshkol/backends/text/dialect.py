@@ -31,6 +31,7 @@ class Dialect(ABC):
     fence: ClassVar[str]
     helpers: ClassVar[Mapping[str, str]]  # name → text of a function
     prelude: str  # with which every kernel's text begins
+    any_order: str = ""  # what says of a statement that its sums may be taken in any order, if there is a way
     own: Mapping[tuple[str, Type], str] = MappingProxyType({})  # templates of instructions that it has its own for
 
     def type(self, ty: Type) -> str:

@@ -35,6 +35,7 @@ class TextLane:
         self.written: dict[Slot, str] = {}
         self.tags: dict[Register, str] = {}
         self.assumed: dict[Register, Type] = {}
+        self.constants: dict[Register, int | float] = {}  # what registers are known to hold here
         self.index = 0  # of the instruction now written
         self.open = 0  # braces that a check has opened, and the end of the instruction closes
         self.waits = any(i.op.name in ("BarSync", "GridSync") for i in self.program.instructions)
@@ -57,7 +58,7 @@ class TextLane:
         self.lines.append("  " * self.depth + line)
 
     def begin(self, line: str) -> None:
-        self.do(f"{line} {{")
+        self.do(f"{line} {{".strip())
         self.depth += 1
 
     def end(self, more: str = "") -> None:
@@ -125,6 +126,7 @@ class TextLane:
 
     def put(self, register: Register, ty: Type, value: str) -> None:
         """Give a register a value."""
+        self.constants.pop(register, None)
         self.do(f"{self.name(register, ty)} = {value};")
         if register in self.tags:
             self.do(f"{self.tags[register]} = {TAGS[ty]};")

@@ -61,6 +61,12 @@ class _Writer(TextMemory):
         self.counted = frozenset() if known is None else frozenset(known.counted)
         self.access = {} if known is None else {a.index: a for a in known.accesses if a.index in known.trusted}
         self.atoms = {} if known is None else {atom: loop for loop, atom in known.counters.items()}
+        rounds = {} if known is None else {loop: known.rounds.get(atom) for loop, atom in known.counters.items()}
+        # Loops of one round at most are what conditions without jumps are: but those that something breaks out of.
+        self.single = {
+            loop for loop, most in rounds.items()
+            if most == 1 and not any(loop < i <= self.flow.loop_end[loop] for i in self.flow.targets)
+        }  # fmt: skip
         self.never = never
         self.loops: list[int] = []
         self._targets = frozenset(self.flow.targets.values())
@@ -164,9 +170,18 @@ class _Writer(TextMemory):
         return start
 
     def _scope(self, head: str, low: int, high: int) -> None:
+        before = dict(self.constants)
         self.begin(head)
         self._region(low, high)
         self.end()
+        self.constants = before
+        self._forget(low, high)
+
+    def _forget(self, low: int, high: int) -> None:
+        """What is written between two instructions is not known."""
+        for i in self.program.instructions[low:high]:
+            for register in i.writes():
+                self.constants.pop(register, None)
 
     def _leave(self, index: int, target: int, high: int) -> None:
         """A jump that is always taken, out of the region that it stands in."""
@@ -186,13 +201,19 @@ class _Writer(TextMemory):
         ty, count = self._rounds(i)
         kind, name = self.d.types[ty], f"k{index}"
         self.put(i.counter, ty, "0")
-        self.begin(f"for ({kind} {name} = 0; {name} < {count}; ++{name})")
+        if index in self.single:
+            self.begin(f"if ({count} > 0)")
+            self.do(f"const {kind} {name} = 0;")
+        else:
+            self.begin(f"for ({kind} {name} = 0; {name} < {count}; ++{name})")
+        end = self.flow.loop_end[index]
+        self._forget(index, end)
         self.put(i.counter, ty, name)
         self.loops.append(index)
-        end = self.flow.loop_end[index]
         self._region(index + 1, end)
         self.loops.pop()
         self.end()
+        self._forget(index, end)
         return end + 1
 
     def _rounds(self, i: Instruction) -> tuple[Type, str]:
@@ -227,6 +248,7 @@ class _Writer(TextMemory):
             if not self.analysis.reachable(start):
                 continue
             self.begin(f"case {start}:")
+            self.constants.clear()
             goes_on = True
             for index in range(start, end):
                 self.index = index
@@ -339,13 +361,23 @@ class _Writer(TextMemory):
             for operand in (i.operands[k] for k in i.op.inputs)
         ]
         outputs = resolve_types(i, types)
-        result = self.scalars.write(i, types[0] if types else outputs[0], values, self.fail_if)
+        divides = i.op.zero_trap is not None and bool(self.constants.get(getattr(i, i.op.zero_trap)))
+        fail = (lambda condition, message: None) if divides else self.fail_if
+        result = self.scalars.write(i, types[0] if types else outputs[0], values, fail)
         for predicate in i.touched.slots_written[len(outputs) :]:
             assert isinstance(predicate, Predicate)
             self.do(f"{self.predicate(predicate)} = {result};")
             self.mark_written(predicate)
+        summed = i.op.name == "ACC" and outputs[0].is_float and not outputs[0].is_half and bool(self.d.any_order)
+        if summed:
+            self.begin("")
+            self.lines.append(self.d.any_order)
         for register, ty in zip(i.writes(), outputs, strict=True):
             self.put(register, ty, result)
+        if summed:
+            self.end()
+        if i.op.name == "MOV_IMM":
+            self.constants[i.dst] = i.value.value
 
     def _do_SREG(self, i: Instruction) -> None:
         name = i.which.name
