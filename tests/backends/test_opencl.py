@@ -25,7 +25,7 @@ from eshkol.conformance.checks import cases_of, forward
 from eshkol.conformance.instructions import instruction, instruction_cases
 from eshkol.conformance.outcomes import FAIL, PASS, REFUSED
 from eshkol.conformance.samples import rows
-from eshkol.errors import AllocationFailed, BackendError, BackendUnavailable, ExecutionFailed
+from eshkol.errors import AllocationFailed, BackendError, BackendUnavailable, DeviceLost, ExecutionFailed
 
 REASON = devices.unavailable()
 needs_device = pytest.mark.skipif(REASON is not None, reason=str(REASON))
@@ -128,6 +128,43 @@ def test_a_kernel_that_the_driver_refuses(machine, monkeypatch, capfd):
     assert (x.read() == 41.5).all()
 
 
+class _Said:
+    """What a driver says, as pyopencl keeps it in its errors."""
+
+    def __init__(self, code: int) -> None:
+        self.number = code
+
+    def code(self) -> int:
+        return self.number
+
+    def routine(self) -> str:
+        return "clEnqueueReadBuffer"
+
+    def what(self) -> str:
+        return "said so"
+
+    def is_out_of_memory(self) -> bool:
+        return False
+
+
+@needs_device
+@pytest.mark.parametrize(
+    ("code", "kind"), [("DEVICE_NOT_AVAILABLE", DeviceLost), ("OUT_OF_RESOURCES", AllocationFailed),
+                       ("INVALID_VALUE", BackendError)],
+)  # fmt: skip
+def test_what_a_driver_says_is_one_of_our_errors(machine, monkeypatch, code, kind):
+    x = machine.array(np.zeros(4, np.float32))
+
+    def fails(*args, **named):
+        raise machine.cl.RuntimeError(_Said(getattr(machine.cl.status_code, code)))
+
+    monkeypatch.setattr(machine.cl, "enqueue_copy", fails)
+    with pytest.raises(kind, match=code):
+        x.read()
+    monkeypatch.undo()
+    assert (x.read() == 0).all()
+
+
 @needs_device
 def test_pools_and_copies(machine):
     pool = machine.allocate_pool(16)
@@ -210,6 +247,14 @@ done:
 
 
 # --- tensors ------------------------------------------------------------------------------------------
+
+
+@needs_device
+def test_values_are_carried_between_machines():
+    data = np.arange(6, dtype=np.int16)
+    there = ek.tensor(data).to("opencl")
+    assert there.device == "opencl"
+    assert there.to("discrete").to("opencl:0").to("cpu").numpy().tolist() == data.tolist()
 
 
 @needs_device

@@ -1,7 +1,7 @@
 #pragma OPENCL FP_CONTRACT OFF
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
 
-#if defined(__aarch64__) || defined(__AVX2__)
+#if defined(__aarch64__) || defined(__FMA__)
 #define fma_f32 __builtin_fmaf
 #else
 #define fma_f32 fma

@@ -106,7 +106,7 @@ def _builtin(name: str, short: str) -> str:
     """A function that CPUs have an instruction for, which their drivers' libraries may not use."""
     made = f"{name}_{short}"
     own = f"__builtin_{name}{'f' * (short == 'f32')}"
-    return f"#if defined(__aarch64__) || defined(__AVX2__)\n#define {made} {own}\n#else\n#define {made} {name}\n#endif"
+    return f"#if defined(__aarch64__) || defined(__FMA__)\n#define {made} {own}\n#else\n#define {made} {name}\n#endif"
 
 
 class OpenClC(Dialect):
