@@ -199,19 +199,20 @@ class OpenClBackend(Backend):
 
     def _block(self, size: int, what: str) -> Memory:
         check_size(size, self.device.largest, what)
-        if self.used + size > self.memory_limit:
-            raise AllocationFailed(
-                f"no memory for a {what} of {size} bytes: {self.used} of {self.memory_limit} are used",
-                hint="free tensors, or take smaller batches",
-            )
-        with self._asked(f"a {what} of {size} bytes"):
+        with self.lock, self._asked(f"a {what} of {size} bytes"):
+            if self.used + size > self.memory_limit:
+                raise AllocationFailed(
+                    f"no memory for a {what} of {size} bytes: {self.used} of {self.memory_limit} are used",
+                    hint="free tensors, or take smaller batches",
+                )
             buffer = self._pool.allocate(max(-(-size // GRAIN) * GRAIN, GRAIN))
-        self.used += size
-        return Memory(buffer, size)
+            self.used += size
+            return Memory(buffer, size)
 
     def _give(self, memory: Memory) -> None:
-        self.used -= memory.size
-        memory.buffer.release()
+        with self.lock:
+            self.used -= memory.size
+            memory.buffer.release()
 
     def _write(self, memory: Memory, offset: int, raw: Any) -> None:
         if raw.size:
