@@ -211,6 +211,31 @@ def test_what_a_device_lacks_is_refused_by_name():
         kernel(".buffer x U32\nMOV_IMM.U32 r0, 1\nSubGroupXor.U32 r1, r0, mask=1\n")
 
 
+def test_sums_in_any_order_are_said_to_be_so_where_a_language_can():
+    pragma = "#pragma clang fp reassociate(on)"
+    assert f"{{\n{pragma}\n      r0_f32 = r0_f32 + r3_f32;" in kernel(SUMMED, dialect=OpenClC(any_order=True)).text
+    assert pragma not in kernel(SUMMED).text
+
+
+def test_loops_of_one_round_at_most_are_ifs():
+    """What the tensor compiler writes for a condition: the truth as a number of rounds."""
+    source = """\
+.buffer x U32 64
+MOV_IMM.U8 r0, 1
+MOV_IMM.U8 r1, 0
+MOV_IMM.U64 r2, 7
+SETcc.LT p0, r255, r2
+SEL r3, p0, r0, r1
+CVT.U8.U32 r4, r3
+LOOP r5, r4
+STG.U32 [x+r255*4], r4
+ENDLOOP
+"""
+    found = code(kernel(source))
+    assert "if (n6 > 0) {" in found
+    assert "for (" not in found
+
+
 def test_division_is_exact_on_devices_that_only_have_it_nearly():
     divided = ".buffer x F32\nLDG.F32 r0, [x]\nDIV r0, r0, r0\nSQRT r0, r0\nSTG.F32 [x], r0\n"
     text = kernel(divided, dialect=OpenClC(exact_division=False)).text
