@@ -88,6 +88,7 @@ twice:
 ADD r0, r0, r0
 RET
 """
+TYPES = [ty for ty in Type if not ty.is_wide or ty in (Type.I128, Type.U256)]  # other wide ones are written as these
 KERNELS = {"saxpy": SAXPY, "turned": TURNED, "summed": SUMMED, "counted": COUNTED, "called": CALLED}
 
 
@@ -111,11 +112,11 @@ def _programs() -> Iterator[tuple[str, str]]:
     """Short programs with every register instruction on every type, and conversions between types."""
     for name in sorted(LOWERED - {"CVT", "BITCAST", "PACK", "SETcc", "ACC", "SEL", "MOV_IMM"}):
         row = ROWS[name]
-        for ty in (t for t in Type if t in row.types):
+        for ty in (t for t in TYPES if t in row.types):
             given = ", ".join(f"r{k}" for k in range(sum(f.kind is Kind.USE for f in row.fields)))
             target = "p0" if row.fields[0].kind is Kind.PDEF else "r9"
             yield f"{name} {ty}", _loaded(ty) + f"{name} {target}, {given}\n"
-    for ty in Type:
+    for ty in TYPES:
         yield f"SETcc {ty}", _loaded(ty) + "SETcc.LE p0, r0, r1\nSEL r2, p0, r0, r1\n"
         yield f"ACC {ty}", _loaded(ty) + "ACC.Min r2, r0, r1\nACC.Product r2, r2, r1\n"
         yield f"MOV_IMM {ty}", f"MOV_IMM.{ty} r0, 3\n"
@@ -130,7 +131,7 @@ def _loaded(ty: Type) -> str:
     return f".buffer x {ty} 8\n" + "".join(f"LDG.{ty} r{k}, [x+{k * size}]\n" for k in range(3))
 
 
-def test_every_row_is_written_on_every_type_with_what_it_calls():
+def test_every_row_is_written_with_what_it_calls():
     seen = set()
     for name, source in _programs():
         text = write_kernel(assemble(source), OpenClC()).text
