@@ -24,7 +24,8 @@ from eshkol.atlas.operands import GLOBAL, AtomicOperation, Condition, Register, 
 from eshkol.atlas.program import Program
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import Type
-from eshkol.backends.cuda.translate import PLAIN, in_base_instructions, promises, ptx, target, translate
+from eshkol.backends.cuda.translate import PLAIN, in_base_instructions, ptx, target, translate
+from eshkol.backends.lanes.promises import promises
 from eshkol.backends.lanes.remainders import with_functions
 from eshkol.backends.lanes.scalars import LOWERINGS
 from eshkol.errors import IsaError

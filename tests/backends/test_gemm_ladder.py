@@ -19,7 +19,8 @@ from eshkol.atlas.machines import BLOCKS, ProductTile
 from eshkol.atlas.program import LANES
 from eshkol.atlas.types import Type
 from eshkol.backends.blocks import DESCRIPTION, BlocksBackend
-from eshkol.backends.cuda.translate import in_base_instructions, promises, ptx, target, translate
+from eshkol.backends.cuda.translate import in_base_instructions, ptx, target, translate
+from eshkol.backends.lanes.promises import promises
 from eshkol.errors import ArgumentError, DeviceError, DTypeError, ExecutionFailed, ShapeError, TensorError, TraceError
 from eshkol.kernels import launching, rungs
 from eshkol.kernels.parts import Extents

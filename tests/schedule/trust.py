@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from eshkol.backends.cuda.translate import in_base_instructions, promises
+from eshkol.backends.cuda.translate import in_base_instructions
+from eshkol.backends.lanes.promises import promises
 from eshkol.backends.lanes.ranges import REACHED, SHARED_MEMORY
 from eshkol.schedule.kernels.kernel import Kernel
 

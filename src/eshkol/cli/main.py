@@ -346,6 +346,7 @@ def _unwritable(folder: Path) -> str | None:
     return None if os.access(there, os.W_OK | os.X_OK) else f"{folder}: '{there}' cannot be written to"
 
 
+DEVICE_ABILITIES = {"float64": "float64", "int64_atomics": "atomics of 64 bits"}
 SIMD_ABILITIES = {"fma": "fused multiply-add", "gather_scatter": "gather and scatter", "masks": "masks"}
 VECTOR_FEATURES = ("sse4.2", "avx", "avx2", "fma", "f16c", "avx512", "amx", "neon", "asimd", "sve", "bf16", "i8mm")
 
@@ -402,11 +403,17 @@ def _prepared_line(found: dict[str, Any]) -> str:
 
 
 def _machine_line(machine: dict[str, Any]) -> str:
-    """A GPU, in a line."""
+    """A GPU, or another device, in a line."""
+    begin = f"{machine['number']}: {machine['name']}, "
+    if "platform" in machine:
+        lacking = [words for key, words in DEVICE_ABILITIES.items() if not machine[key]]
+        return (
+            f"{begin}{machine['platform']}, {size_of(machine['memory'])}, {count_of(machine['units'], 'compute unit')}"
+            f"{', without ' * bool(lacking)}{' and '.join(lacking)}"
+        )
     return (
-        f"{machine['number']}: {machine['name']}, compute capability {machine['capability']}, "
-        f"{size_of(machine['memory'])}, {count_of(machine['multiprocessors'], 'multiprocessor')}, "
-        f"driver for CUDA {machine['driver']}"
+        f"{begin}compute capability {machine['capability']}, {size_of(machine['memory'])}, "
+        f"{count_of(machine['multiprocessors'], 'multiprocessor')}, driver for CUDA {machine['driver']}"
     )
 
 

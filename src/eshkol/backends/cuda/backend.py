@@ -52,10 +52,8 @@ from eshkol.backends.cuda.translate import (
     GRID_WIDE,
     KERNEL,
     SERIAL,
-    Promises,
     cached_ptx,
     in_base_instructions,
-    promises,
     ptx,
     target,
     touches_classes,
@@ -64,6 +62,7 @@ from eshkol.backends.cuda.translate import (
 from eshkol.backends.cuda.warpgroups.instructions import Whole, whole
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.layout import Layout
+from eshkol.backends.lanes.promises import Promises, promises
 from eshkol.errors import BackendError, BackendUnavailable, InvalidBuffer, IsaError
 from eshkol.llvm import objects
 from eshkol.llvm import targets as llvm_targets

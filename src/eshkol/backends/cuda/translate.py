@@ -3,12 +3,11 @@
 Comes in: a program in instructions that have a lowering. Goes out: a `CudaModule`, PTX with what the host must know to
 launch it. The plain module checks every access. Where something is known of what registers can hold
 (`lanes/ranges.py`), there is a fast one without the checks that then hold, and the host decides before a launch whether
-they do (`Promises`).
+they do (`lanes/promises.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -26,11 +25,9 @@ from eshkol.backends.cuda.lane import (
     TOLD_ALIGNMENT,
     CudaLane,
 )
-from eshkol.backends.lanes.amounts import Number
-from eshkol.backends.lanes.guards import Guard, find_guard
 from eshkol.backends.lanes.layout import Layout
 from eshkol.backends.lanes.module import METADATA, helpers
-from eshkol.backends.lanes.ranges import Ranges, ranges
+from eshkol.backends.lanes.promises import Promises
 from eshkol.backends.lanes.remainders import with_functions
 from eshkol.backends.lanes.scalars import LOWERINGS
 from eshkol.llvm import objects
@@ -63,39 +60,6 @@ def target(capability: tuple[int, int] = PLAIN) -> Target:
 
 
 @dataclass(frozen=True)
-class Promises:
-    """What the fast module of a program relies on."""
-
-    known: Ranges
-    guard: Guard | None
-
-    def hold(self, lanes: int, sizes: Mapping[str, int], scalars: Mapping[str, float]) -> bool:
-        """Whether they do for so many lanes, with buffers of these bytes and scalars of these values."""
-        if self.guard is not None:
-            bound = self.guard.bound
-            lanes = min(lanes, bound if isinstance(bound, int) else int(scalars[bound]))
-        if lanes > self.known.lanes_below:
-            return False
-        for limit in self.known.limits:
-            most = sizes[limit.most] if isinstance(limit.most, str) else limit.most
-            slope, offset = (_value(n, scalars) for n in (limit.end.slope, limit.end.offset))
-            if offset + slope * max(0, (lanes - 1) // limit.end.over) > most:
-                return False
-        return True
-
-
-def _value(number: Number, scalars: Mapping[str, float]) -> int:
-    if isinstance(number, int):
-        return number
-    total = 0
-    for names, factor in number.terms:
-        for name in names:
-            factor *= int(scalars[name])
-        total += factor
-    return total
-
-
-@dataclass(frozen=True)
 class CudaModule:
     """LLVM text of a program with what the host must know to launch it."""
 
@@ -112,14 +76,6 @@ def in_base_instructions(program: Program) -> Program:
         if i.op.name in OWN and all(analysis.type_before(index, r) in OWN[i.op.name] for r in i.reads())
     }
     return expand(program, lambda i: i.op.name not in LOWERINGS and id(i) not in own)
-
-
-def promises(program: Program) -> Promises | None:
-    """What a fast module of a program would rely on; None where it would be no faster."""
-    analysis = validate(program)
-    guard = find_guard(program, analysis)
-    known = ranges(analysis, guard.bound if guard is not None and isinstance(guard.bound, int) else None)
-    return Promises(known, guard) if known.trusted else None
 
 
 def translate(program: Program, for_target: Target, relied_on: Promises | None = None) -> CudaModule:

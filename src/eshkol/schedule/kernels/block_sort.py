@@ -26,6 +26,7 @@ from eshkol.schedule.kernels.scalars import INDEX, Scalar
 
 OUTS = ("out0", "out1")
 PLACE = dtypes.int32  # in which places are kept between kernels
+MOST_RANKED = 32  # elements whose places are found by comparing each with all
 
 
 def is_sort(node: Node) -> bool:
@@ -38,7 +39,7 @@ def block_sort_kernels(node: Node, target: MachineDescription) -> Kernel | tuple
     rows = _Rows.of(node)
     if rows.size == 0:
         return Kernel(Program(), None, None, OUTS, (), ())
-    width = 1 << (target.short_row - 1).bit_length()
+    width = 1 << (min(target.short_row, MOST_RANKED) - 1).bit_length()
     widths = [width]
     while widths[-1] < rows.length:
         widths.append(widths[-1] * 2)
