@@ -35,7 +35,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
+from hypothesis.internal.conjecture import providers  # noqa: E402
 
+from brief import Brief  # noqa: E402
 from effort import FULL, amount  # noqa: E402
 
 if side := os.environ.get("ESHKOL_GUARD"):
@@ -51,11 +53,17 @@ if side := os.environ.get("ESHKOL_GUARD"):
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("new", deadline=None)
 settings.load_profile("new" if FULL else "same")
+if not FULL:
+    # Hypothesis draws some numbers and texts from the modules that are loaded: other examples after every change of any
+    # of them and in every order of the tests, for which each worker would read all sources.
+    providers.is_local_module_file = lambda path: False
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Each worker begins to collect at another file: what one has rewritten for its asserts the others find."""
     told = getattr(config, "workerinput", None)
+    if told is not None and config.option.xmlpath is None and config.option.durations is None:
+        config.pluginmanager.register(Brief())
     here = Path(__file__).parent
     if told is None or [Path(place).absolute() for place in config.args] != [here]:
         return

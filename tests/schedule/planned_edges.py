@@ -190,6 +190,7 @@ def halves_of_spectra(x: Any) -> Any:
     return (
         ek.fft(z * 2)[:, :33], ek.fft(z * 3)[:, :5], ek.fft(z * 2j)[:, :33], ek.fft(z)[:, 3:20], ek.fft(z)[:, :40],
         ek.fft(z * 4)[:, 31:34], ek.real(ek.ifft(ek.pad(ek.fft(z)[:, :33], ((0, 0), (0, 31))))) * 2,
+        ek.irfft(ek.rfft(x.reshape(2, 4, 16))), ek.irfft(ek.rfft(x)[:, :20], 64), ek.irfft(ek.rfft(x), 40),
     )  # fmt: skip
 
 
@@ -227,3 +228,55 @@ def gradients_by_hand(q: Any, k: Any, v: Any, c: Any) -> Any:
 def other_products(x: Any, w: Any, i: Any, h: Any) -> Any:
     """Products in dtypes that machines have no fragments for, and of two dtypes."""
     return x @ w, i @ i, (h @ h).astype(ek.float32), h.astype(ek.float32) @ h.astype(ek.float32), h @ h.T
+
+
+def set_in_rows(x: Any, i: Any, u: Any) -> Any:
+    """One number for each row, taken, set and added, where there are numbers or zeros; at places known to be some."""
+    at, new, known, zeros = i.reshape(-1, 1), u.reshape(-1, 1), ek.argmax(x, 1, keepdims=True), ek.zeros(x.shape)
+    largest = ek.take_along(x * 3, known, 1)
+    return (
+        (x - largest).sum(0), ek.exp(largest) * new, ek.cumsum(largest, 0), largest @ new.T,
+        x.scatter(1, at, new), ek.scatter_add(x, 1, at, new), zeros.scatter(1, at, new),
+        ek.scatter_add(zeros, 1, at, new), (x * 2).scatter(1, known, new), ek.scatter_add(x + 1, 1, known, 3 * new),
+        ek.take_along(x, at, 1), ek.take_along(x, known, 1), x.astype(ek.complex64).scatter(1, at, new + 0j),
+        x[:, :3].scatter(1, at, new), x.reshape(16, 5, 5).scatter(2, at.reshape(16, 5, 1), new.reshape(16, 5, 1)),
+    )  # fmt: skip
+
+
+def picked_in_rows(u: Any, v: Any, i: Any) -> Any:
+    """An element of each row, which is made of operands that are broadcast along parts of it; for several readers."""
+    sums = (u[:, :, None] + v[:, None]).reshape(u.shape[0], -1)
+    largest = ek.take_along(sums, ek.argmax(sums, 1, keepdims=True), 1)
+    return ek.cross_entropy(sums, i), (sums - largest).sum(1), largest * v, ek.exp(largest).sum(), ek.softmax(sums, 1)
+
+
+def many_updates(x: Any, y: Any, i: Any, u: Any, h: Any) -> Any:
+    """More updates than there are rows, each of them alone and whole rows, one for all, halves, whole numbers."""
+    return (
+        x.at[i].add(u), x.at[i].set(u), x.at[i].add(2.0), y.at[i].set(u[:, 0]), y.at[i].add(u[:, 0]), h.at[i].add(1.5),
+        x.astype(ek.int64).at[i].add(3), (x > 0).at[i].set(u > 0), x.at[i[:20]].add(u[:20]), y[:0].at[i[:0]].add(1.0),
+        x.reshape(5, 2, 2).at[i.reshape(10, 7)].add(u.reshape(10, 7, 2, 2)),
+    )  # fmt: skip
+
+
+def values_before_vectors(x: Any, y: Any) -> Any:
+    """Eigenvalues and singular values that are asked for before their vectors are, and of a matrix without them."""
+    return ek.eigvalsh(x), *ek.eigh(x), ek.svdvals(y), *ek.svd(y), ek.eigvalsh(y), ek.svdvals(x)
+
+
+def diagonals_alone(x: Any, i: Any, z: Any, h: Any) -> Any:
+    """Diagonals of products that are read alone: of floats sums suffice, whose rounding whole numbers do not have."""
+    return [ek.diagonal(a @ a.T) for a in (x, i, z, h, x.astype(ek.float64))] + [ek.diagonal(x @ x.T, 1), (x.T @ x)[0]]
+
+
+def complex_arithmetic(z: Any, w: Any) -> Any:
+    """What is left out of arithmetic of real numbers, and is another thing where infinities have two parts."""
+    zero, one = (ek.full(z.shape, n, dtype=ek.complex64) for n in (0, 1))
+    products = z * one, z * -one, -z * -w, -z * w, z * zero, z / one, z * z / z
+    return *products, z + zero, z - zero, z - z, zero - z, ek.negative(-z)
+
+
+def scaled_distances(x: Any, y: Any, t: Any, s: Any) -> Any:
+    """Distances that each axis has a share in, of which there are two, and a number that is given."""
+    squares = (x[:, None] - y) ** 2
+    return (squares * t + s).sum(-1), (squares * s).max(axis=-1)

@@ -438,6 +438,17 @@ FURTHER: dict[str, Case] = {
         edges.long_signals, ((COMPLEX, (2, 6000)), (COMPLEX, (4096, 3)), (2, 64)),
         (*CPU, *BLOCKS, "single lanes"), False,
     ),
+    "set in rows": Case(edges.set_in_rows, ((80, 5), (WHOLE, (80,)), (80,)), CPU + SMALL, False),
+    "many updates": Case(
+        edges.many_updates, ((5, 4), (5,), (WHOLE, (70,)), (70, 4), (HALF, (5, 40))), CPU + SMALL, False,
+    ),
+    "values before vectors": Case(edges.values_before_vectors, ((4, 4), (4, 4)), CPU + SMALL, False),
+    "diagonals alone": Case(
+        edges.diagonals_alone, ((5, 7), (WHOLE, (5, 7)), (COMPLEX, (5, 7)), (HALF, (5, 7))), CPU, False,
+    ),
+    "picked in rows": Case(edges.picked_in_rows, ((80, 3), (80, 32), (WHOLE, (80,))), (*CORES, *SMALL), False),
+    "scaled distances": Case(edges.scaled_distances, ((300, 2), (30, 2), (2,), (1,)), CPU, False),
+    "complex arithmetic": Case(edges.complex_arithmetic, ((COMPLEX, (3, 4)),) * 2, CPU, False),
     "divided by": Case(ways.divided_by, ((WHOLE, (40,)), (40,), ("uint8", (40,))), CPU, False),
 }  # fmt: skip
 FUNCTIONS = FURTHER | {

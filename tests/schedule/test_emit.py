@@ -22,6 +22,7 @@ from eshkol.schedule.kernels.code import IndexedPlace, Item, Virtual, assign
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.lower import lowered
 from eshkol.schedule.kernels.reads import Read, Write
+from eshkol.schedule.kernels.scalars import Pair
 from eshkol.schedule.run.execute import realize
 from eshkol.tensors.devices import open_backend
 
@@ -158,6 +159,9 @@ def test_wrong_states_are_refused():
         computed((1,), INDEX, lambda e, a, i: e.constant(1.5, dtypes.float32))
     with pytest.raises(TypeError, match=r"e\.select"):
         computed((1,), INDEX, lambda e, a, i: 1 if e.compare("LT", i[0], 3) else 2)
+    one = lambda e: Pair(e, e.constant(1.0, dtypes.float32), e.constant(2.0, dtypes.float32))
+    with pytest.raises(TensorError, match="complex numbers are not in order: LT"):
+        computed((1,), dtypes.bool_, lambda e, a, i: e.compare("LT", one(e), one(e)))
 
 
 # --- reductions -------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from eshkol.schedule.check.switch import check
 from eshkol.schedule.kernels.lower import lowered
 from eshkol.schedule.run import execute
 from eshkol.schedule.run.execute import check_nan, realize
+from eshkol.schedule.run.resident import Resident
 from eshkol.tensors.devices import current_backend, open_backend
 from eshkol.tensors.devices import device as use_backend
 
@@ -406,3 +407,10 @@ def test_what_an_output_held_for_later_loops_is_not_read_after_it(device, shape)
         given, right = ek.tensor(x), ek.tensor(labels)
         apart, together = (ek.grad(lambda a, how=how: loss(a, right, how))(given).numpy() for how in (True, False))
     np.testing.assert_allclose(apart, together, rtol=1e-10)
+
+
+def test_the_host_has_values_as_they_lie_in_order():
+    turned = np.arange(6.0).reshape(2, 3).T
+    found = Resident.of(turned, dtypes.float64, open_backend("cpu")).host()
+    assert found.flags.c_contiguous
+    np.testing.assert_array_equal(found, turned)

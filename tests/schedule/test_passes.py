@@ -23,6 +23,7 @@ NAMES = (
     "nearly attention", "scaled keys", "seen batches", "chains", "behind one image", "fragments of attention",
     "masked halves", "wide heads", "seen parts", "taken alone", "tallied", "columns beside", "pooled over",
     "beside each other", "to the power", "affine twice", "filter", "cells", "known loops", "behind loops", "pivots",
+    "set in rows", "picked in rows", "many updates", "complex arithmetic", "diagonals alone", "scaled distances",
 )  # fmt: skip
 
 

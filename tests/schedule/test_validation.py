@@ -38,6 +38,7 @@ from eshkol.schedule.plan.steps import Launch, Together, walk
 from eshkol.schedule.rewrite import algebra
 from eshkol.schedule.rewrite.patterns import recognize
 from eshkol.schedule.run import execute, gradients, native
+from eshkol.tensors.devices import current_backend
 from graph.programs import programs
 
 BACKENDS = ["reference", "cpu"]
@@ -490,6 +491,19 @@ def test_it_finds_a_defect_in_what_was_compiled_before(monkeypatch):
     assert broken(function, x, y).stage == "simplify"  # not once only
     with ek.check(False):
         function(x, y).numpy()
+
+
+def test_what_is_checked_is_the_plan_that_a_store_may_have(monkeypatch):
+    asked, before = [], pipeline.Compiled._planned
+
+    def planned(self, target, store):
+        asked.append(store)
+        return before(self, target, store)
+
+    monkeypatch.setattr(pipeline.Compiled, "_planned", planned)
+    with ek.device("cpu"):
+        ek.jit(lambda x: ek.sin(x) * 3.25 - x)(floats(3)).numpy()
+        assert asked == [current_backend().store]
 
 
 def test_check_nan_is_validated_too(backend, checks):

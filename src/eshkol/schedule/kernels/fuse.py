@@ -358,8 +358,6 @@ class _Fusion:
 
     def _cheap(self, node: Node, code: int, groups: int) -> bool:
         """Whether a node is rather computed in several groups than written and read."""
-        if node in self.runs:
-            return False
         if node.op.moves:
             return node.op is not TAKEN or groups <= FEW_TAKES
         large = [x for x in node.inputs if x.op is not CONST and count(x.shape) == count(node.shape)]

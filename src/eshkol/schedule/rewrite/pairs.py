@@ -257,10 +257,9 @@ def _real_transform(w: _Walk, node: Node, factor: float) -> Any:
     if w.uses[node] != 1 or node.data is not None:
         return None
     if node.op is mul:
-        for one, other in (node.inputs, node.inputs[::-1]):
-            if (number := _real_number(other)) is not None and one.op is dft and factor == 1:
-                return _real_transform(w, one, number)
-        return None
+        one, other = node.inputs  # numbers come second (`algebra.py`)
+        number = _real_number(other)
+        return None if number is None or one.op is not dft or factor != 1 else _real_transform(w, one, number)
     if not _is_halved(node):
         return None
     (x,), n = node.inputs, node.shape[-1]

@@ -88,19 +88,15 @@ def _thin(node: Node) -> list[Node] | None:
     full = sum(len(x.shape) == len(node.shape) for x in found)
     for k, x in enumerate(found):
         if x.op is reshape and x.shape[:1] == (1,) and x.data is None and full - (len(x.shape) == len(node.shape)):
-            bare = without_leading(x)
-            if bare is not x:
-                full -= len(x.shape) == len(node.shape)
-                found[k] = bare
+            full -= len(x.shape) == len(node.shape)
+            found[k] = without_leading(x)
     return None if all(new is old for new, old in zip(found, node.inputs, strict=True)) else found
 
 
 def without_leading(x: Node) -> Node:
     """A reshaped node without the axes of extent 1 in front."""
-    first = 0
-    while first < len(x.shape) and x.shape[first] == 1:
-        first += 1
-    return reshaped(x.inputs[0], x.shape[first:]) if first else x
+    first = next((k for k, n in enumerate(x.shape) if n != 1), len(x.shape))
+    return reshaped(x.inputs[0], x.shape[first:])
 
 
 # --- looking at nodes -----------------------------------------------------------------------------

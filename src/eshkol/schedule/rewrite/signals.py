@@ -64,7 +64,7 @@ def _divided(n: int, most: int) -> int:
     """The divisor of a length that is nearest to its root among those that are not too large."""
     found = [d for d in range(1, min(most, n) + 1) if n % d == 0]
     fine = [d for d in found if n // d <= most] or [found[-1]]
-    return min(fine, key=lambda d: (abs(d * d - n), d))
+    return max(d for d in fine if d * d <= n)  # divisors come in pairs, of which the smaller one is nearer
 
 
 def _kernel(x: Node, a: BlockFourier, dtype: DType) -> Any:

@@ -1,0 +1,42 @@
+"""What `make test` does less of: examples of property tests, reports of workers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from hypothesis.internal.conjecture import providers
+
+import brief
+from effort import FULL
+
+
+@pytest.mark.skipif(FULL, reason="`make test-all` looks for new examples")
+def test_make_test_draws_nothing_from_the_modules_that_are_loaded():
+    """It takes the same examples every time, whatever a module says."""
+    import eshkol.atlas.types  # noqa: F401
+
+    assert len(providers._get_local_constants()) == 0
+
+
+def test_workers_tell_of_calls_and_of_what_fails(monkeypatch):
+    parts = [
+        ("setup", True),
+        ("call", True),
+        ("teardown", True),
+        ("setup", False),
+        ("call", False),
+        ("teardown", False),
+    ]
+    reports = [SimpleNamespace(when=when, passed=passed) for when, passed in parts]
+    monkeypatch.setattr(brief, "runtestprotocol", lambda item, log, nextitem: reports)
+    told = []
+    begun = lambda nodeid, location: told.append((nodeid, location))
+    hook = SimpleNamespace(
+        pytest_runtest_logstart=begun,
+        pytest_runtest_logreport=lambda report: told.append((report.when, report.passed)),
+        pytest_runtest_logfinish=begun,
+    )
+    item = SimpleNamespace(nodeid="test", location="place", ihook=hook)
+    assert brief.Brief().pytest_runtest_protocol(item, None)
+    assert told == [("test", "place"), parts[1], *parts[3:], ("test", "place")]
