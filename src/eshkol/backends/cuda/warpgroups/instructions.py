@@ -17,9 +17,18 @@ from eshkol.atlas.table.batched import batch_axes, strides
 from eshkol.atlas.table.convolutions import conv_edges, conv_output
 from eshkol.atlas.table.linear import stored
 from eshkol.backends.cuda.launching import with_maps
-from eshkol.backends.cuda.warpgroups import attention, attention_gradients, convolutions, maps, products, tiling
+from eshkol.backends.cuda.warpgroups import (
+    attention,
+    attention_gradients,
+    choices,
+    convolutions,
+    maps,
+    products,
+    tiling,
+)
 from eshkol.backends.cuda.warpgroups.attention import Attention
 from eshkol.backends.cuda.warpgroups.attention_gradients import Gradients
+from eshkol.backends.cuda.warpgroups.choices import Pick, by_model
 from eshkol.backends.cuda.warpgroups.convolutions import Convolution
 from eshkol.backends.cuda.warpgroups.heads import Rows
 from eshkol.backends.cuda.warpgroups.maps import TensorMap
@@ -41,23 +50,23 @@ class Whole:
     maps: tuple[TensorMap, ...]
 
 
-def whole(program: Program, processors: int) -> Whole | None:
-    """The kernel of a program, on a machine of so many processors."""
+def whole(program: Program, processors: int, pick: Pick = by_model) -> Whole | None:
+    """The kernel of a program, on a machine of so many processors, with the tile that is picked."""
     if len(program.instructions) not in (1, 2) or any(i.op.name != "EXIT" for i in program.instructions[1:]):
         return None
     i = program.instructions[0]
     if i.op.name == "BatchedAttention":
-        return _attention(i, Layout.of(program))
+        return _attention(i, Layout.of(program), processors, pick)
     if i.op.name in ("BatchedAttentionGradQuery", "BatchedAttentionGradKeyValue"):
-        return _gradients(i, Layout.of(program))
+        return _gradients(i, Layout.of(program), processors, pick)
     if i.op.name == "ChannelsLastConv2D":
-        return _convolution(i, Layout.of(program), processors)
+        return _convolution(i, Layout.of(program), processors, pick)
     if i.op.name not in ("GEMM", "BatchedGEMM"):
         return None
     p = _product(i)
     if p is None:
         return None
-    tile = tiling.best(p, processors)
+    tile = pick(choices.of_product(p, processors))
     found = maps.fitting(products.maps(p, tile))
     if found is None:
         return None
@@ -89,14 +98,15 @@ def _product(i: Instruction) -> Product | None:
     return Product(i.ty, i.m, i.n, i.k, tuple(batch[axis] for axis in kept), a, b, c, i.alpha)
 
 
-def _attention(i: Instruction, layout: Layout) -> Whole | None:
-    tile = attention.tile_for(i.head_dim, i.queries, causal=i.causal)
+def _attention(i: Instruction, layout: Layout, processors: int, pick: Pick) -> Whole | None:
+    first = attention.tile_for(i.head_dim, i.queries, causal=i.causal)
     operands = (i.query, i.query_strides), (i.key, i.key_strides), (i.value, i.value_strides)
-    if tile is None or not _attends(i, [i.query, i.key, i.value, i.output], [i.sums]):
+    if first is None or not _attends(i, [i.query, i.key, i.value, i.output], [i.sums]):
         return None
     q, k, v = (_rows(i, *x) for x in operands)
     out = _rows(i, i.output, _dense(i, i.queries))
     a = Attention(i.ty, i.queries, i.keys, i.head_dim, _batch(i), q, k, v, out, i.scale, i.causal)
+    tile = pick(choices.of_attention(a, first, processors))
     found = maps.fitting(attention.maps(a, tile))
     if found is None:
         return None
@@ -104,20 +114,21 @@ def _attention(i: Instruction, layout: Layout) -> Whole | None:
     return Whole(text, attention.blocks(a, tile), tile.threads, tile.memory, found)
 
 
-def _gradients(i: Instruction, layout: Layout) -> Whole | None:
+def _gradients(i: Instruction, layout: Layout, processors: int, pick: Pick) -> Whole | None:
     of_keys = i.op.name == "BatchedAttentionGradKeyValue"
-    tile = attention_gradients.tile_for(i.head_dim, of_keys=of_keys, causal=i.causal)
+    first = attention_gradients.tile_for(i.head_dim, of_keys=of_keys, causal=i.causal)
     operands = (
         (i.query, i.query_strides), (i.key, i.key_strides), (i.value, i.value_strides),
         (i.cotangent, i.cotangent_strides),
     )  # fmt: skip
     outputs = [i.key_output, i.value_output] if of_keys else [i.output]
-    if tile is None or not _attends(i, [*(x for x, _ in operands), *outputs], [i.sums, i.inner]):
+    if first is None or not _attends(i, [*(x for x, _ in operands), *outputs], [i.sums, i.inner]):
         return None
     dense = _dense(i, i.keys if of_keys else i.queries)
     outs = tuple(_rows(i, x, dense) for x in outputs)
     q, k, v, ct = (_rows(i, *x) for x in operands)
     g = Gradients(i.ty, i.queries, i.keys, i.head_dim, _batch(i), q, k, v, ct, outs, i.scale, i.causal)
+    tile = pick(choices.of_gradients(g, first, processors))
     found = maps.fitting(attention_gradients.maps(g, tile))
     if found is None:
         return None
@@ -158,7 +169,7 @@ def _address(x: BufferOffset, layout: Layout) -> tuple[int, int]:
     return 8 * layout.word(x.handle), x.offset
 
 
-def _convolution(i: Instruction, layout: Layout, processors: int) -> Whole | None:
+def _convolution(i: Instruction, layout: Layout, processors: int, pick: Pick) -> Whole | None:
     operands = i.kernel, i.input, i.output
     if i.ty not in NAMES or i.batch == 0 or i.groups > 1 or not all(isinstance(x, BufferOffset) for x in operands):
         return None
@@ -167,7 +178,7 @@ def _convolution(i: Instruction, layout: Layout, processors: int) -> Whole | Non
         i.ty, i.batch, i.in_channels, i.out_channels, (i.height, i.width), (i.kernel_h, i.kernel_w), conv_output(i),
         i.stride, i.dilation, conv_edges(i)[:2], weight, seen, result,
     )  # fmt: skip
-    tile = tiling.best(c.product, processors)
+    tile = pick(choices.of_convolution(c, processors))
     found = maps.fitting(convolutions.maps(c, tile))
     if found is None:
         return None
