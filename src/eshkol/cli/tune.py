@@ -150,7 +150,8 @@ def _backend(name: str) -> CudaBackend:
 @contextmanager
 def _seen(backend: CudaBackend) -> Iterator[list[Call]]:
     """Launches that are asked for within it."""
-    backend.tuning.seen = seen = []
+    seen: list[Call] = []
+    backend.tuning.seen = seen
     try:
         yield seen
     finally:
@@ -183,7 +184,7 @@ def _program(shape: Shape) -> tuple[Callable[..., Any], list[tuple[int, ...]]]:
         causal = "causal" in shape.words
 
         def attend(q: Any, k: Any, v: Any) -> Any:
-            return ek.scaled_dot_product_attention(q, k, v, is_causal=causal)
+            return ek.scaled_dot_product_attention(q, k, v, causal=causal)
 
         def gradients(q: Any, k: Any, v: Any, ct: Any) -> Any:
             return ek.grad(lambda *x: (attend(*x) * ct).astype("float32").sum(), argnums=(0, 1, 2))(q, k, v)

@@ -87,7 +87,7 @@ class AnswerFile:
 
     def keep(self, more: Mapping[Question, Answer]) -> dict[Question, Answer]:
         """Write answers down beside those that are there; all of them."""
-        everything = self.read() | more
+        everything = {**self.read(), **more}
         rows = [
             {"family": q.family, "for": q.key, "choice": a.choice, "microseconds": round(a.microseconds, 3),
              "model": a.first, "model_microseconds": round(a.first_microseconds, 3)}
