@@ -246,7 +246,7 @@ class TimedDriver(InterpretedDriver):
 @pytest.fixture
 def driver(monkeypatch, tmp_path):
     monkeypatch.setenv("ESHKOL_CACHE_DIR", str(tmp_path / "cache"))
-    for module, name, number in ((trials, "REPEATS", 1), (halving, "FEW", 1), (halving, "FINAL", 1)):
+    for module, name, number in ((trials, "MOST_REPEATS", 1), (halving, "FEW", 1), (halving, "FINAL", 1)):
         monkeypatch.setattr(module, name, number)
     with installed(monkeypatch, TimedDriver()) as made:
         yield made

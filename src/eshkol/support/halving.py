@@ -125,7 +125,9 @@ class _Search(Generic[C]):
             return
         while len(alive) > 2 and self._clock() < end:
             alive, count = alive[: -(-len(alive) // 2)], 2 * count
-            for _ in range(count):
+            for _ in range(min(count, FINAL)):
+                if self._clock() > end:
+                    break
                 for candidate in alive:
                     samples[candidate].append(runs[candidate]())
             alive.sort(key=lambda c: statistics.median(samples[c]))

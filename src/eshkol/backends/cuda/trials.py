@@ -17,7 +17,7 @@ import numpy as np
 
 from eshkol.atlas.isa import Kind
 from eshkol.atlas.operands import BufferOffset
-from eshkol.atlas.sequence import Call, SequenceFailed
+from eshkol.atlas.sequence import Call, Runner, SequenceFailed
 from eshkol.atlas.types import Array, Type, decode, encode
 from eshkol.atlas.validate import memory_operands
 from eshkol.backends.base import BufferHandle
@@ -28,7 +28,7 @@ from eshkol.errors import BackendError, DeviceLost, EshkolError
 from eshkol.support.answers import Question
 from eshkol.support.halving import Found, Sample, WrongAnswer, search
 
-REPEATS = 10  # launches that are timed together
+SAMPLE, MOST_REPEATS = 4e-4, 20  # seconds that one reading of the clock should cover, and launches at most
 RANDOM = 1_000_003  # different numbers, a prime: no two rows begin with the same
 NEARLY = 0.02  # of an element and of all elements' size: how far two orders of sums of 16-bit floats may be apart
 UNWRITTEN = 0xFF  # in every byte: of every float type, no number
@@ -68,6 +68,7 @@ class Rehearsal:
         self._addresses = [backend.address(handle) for handle in self._buffers]
         self._call = replace(call, buffers=buffers)
         self._expected: list[bytes] | None = None
+        self._repeats: int | None = None  # launches that are timed together, the same for all choices
 
     @classmethod
     def of(cls, backend: CudaBackend, call: Call) -> Rehearsal | None:
@@ -92,15 +93,23 @@ class Rehearsal:
         """Compare what a choice gives with what the first does; then, what measures it."""
         backend = self._backend
         with backend.using(self._prepared[tile]):
-            once, many = (backend.sequence([self._call] * n, len(self._addresses)) for n in (1, REPEATS))
+            once = self._sequence(1)
         for handle, _ in self._written:
             backend.set_bytes(handle, UNWRITTEN)
         self._timed(once)
         self._compare(tile)
+        if self._repeats is None:
+            self._repeats = max(1, min(MOST_REPEATS, round(SAMPLE / max(self._timed(once), 1e-9))))
+        repeats = self._repeats
+        with backend.using(self._prepared[tile]):
+            many = self._sequence(repeats)
         self._timed(many)  # which finds caches as they will be
-        return lambda: self._timed(many) / REPEATS
+        return lambda: self._timed(many) / repeats
 
-    def _timed(self, runner: Any) -> float:
+    def _sequence(self, count: int) -> Runner:
+        return self._backend.sequence([self._call] * count, len(self._addresses))
+
+    def _timed(self, runner: Runner) -> float:
         """Seconds by the device's clock."""
         start, end = self._backend.event(), self._backend.event()
         start.record()
