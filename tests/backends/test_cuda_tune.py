@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,21 +16,19 @@ from interpreted_driver import InterpretedDriver, installed
 from test_cuda_warpgroups import PROCESSORS, gemm, gradients, plain
 
 import eshkol as ek
-from eshkol.atlas.machines import BLOCKS
+from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.program import Program
 from eshkol.atlas.types import Type
 from eshkol.backends.cuda import trials
-from eshkol.backends.cuda.warpgroups import attention, attention_gradients, choices, tiling
-from eshkol.backends.cuda.warpgroups.attention import Attention
-from eshkol.backends.cuda.warpgroups.heads import Rows
+from eshkol.backends.cuda.warpgroups import attention_gradients, choices, tiling
 from eshkol.backends.cuda.warpgroups.instructions import whole
+from eshkol.backends.cuda.warpgroups.products import Product
 from eshkol.backends.lanes.layout import Layout
 from eshkol.cli import tune
 from eshkol.cli.heat import HeatMap
 from eshkol.cli.main import main
 from eshkol.cli.usage import UsageError
 from eshkol.errors import CacheError, DeviceLost, EshkolError
-from eshkol.schedule.plan import kept
 from eshkol.support import halving
 from eshkol.support.answers import Answer, AnswerFile, Question
 from eshkol.support.halving import Found, WrongAnswer, search
@@ -177,12 +175,30 @@ def test_questions_tell_apart_what_matters_and_nothing_else():
     of = [gradients(64, of_keys=keys, causal=causal) for keys in (False, True) for causal in (False, True)]
     tile = attention_gradients.OF_KEYS
     assert len({choices.of_gradients(g, tile, PROCESSORS).question for g in of}) == 4
+    assert heads(64).question != heads(64, causal=False).question
+    assert heads(64).question == Question("attention", "BF16 64x1024x1024x64 causal")
+
+
+def test_what_comes_to_be_said_about_a_kernel_is_in_its_question():
+    @dataclass(frozen=True)
+    class Followed(Product):
+        after: str = "bias"
+
+    more = Followed(**vars(plain(64, 128, 256)))
+    assert choices.of_product(more, PROCESSORS).question.key == "BF16 64x128x256 nn after=bias"
 
 
 def heads(width: int, queries: int = 1024, *, causal: bool = True) -> choices.Choices:
-    rows = Rows("x", 0, width, (width * queries,))
-    a = Attention(Type.BF16, queries, queries, width, (64,), rows, rows, rows, rows, 0.1, causal)
-    return choices.of_attention(a, attention.tile_for(width, queries, causal=causal), PROCESSORS)
+    b = ProgramBuilder("p")
+    out, sums, *places = (b.buffer(f"x{k}", Type.F32 if k == 1 else Type.BF16).address for k in range(5))
+    strides = {f"{name}_strides": (queries * width, width) for name in ("query", "key", "value")}
+    b.batched_attention(
+        Type.BF16, out, sums, *places, batch=64, queries=queries, keys=queries, head_dim=width, scale=0.1,
+        causal=causal, batches=(64,), **strides,
+    )  # fmt: skip
+    asked: list[choices.Choices] = []
+    assert whole(b.build(), PROCESSORS, lambda c: asked.append(c) or c.first) is not None
+    return asked[0]
 
 
 def test_every_candidate_fits_and_the_first_is_the_models():
@@ -204,6 +220,15 @@ def test_every_candidate_fits_and_the_first_is_the_models():
         assert all(replace(x, stages=tile.stages) == tile != x for tile, others in near.items() for x in others)
 
 
+def test_answers_of_a_family_hang_on_all_that_writes_its_kernels():
+    names = {family: {path.stem for path in choices._imported(those)} for family, those in choices.FAMILIES.items()}
+    assert {"products", "tiling", "ring", "maps", "ptx"} <= names["products"]
+    assert {"attention", "heads", "ring", "maps", "ptx"} <= names["attention"]
+    assert names["convolutions"] > names["products"]
+    assert not names["attention"] & {"products", "tiling", "choices"}
+    assert len({*choices.sources().values()}) == 4
+
+
 def test_kernels_are_written_with_the_answer_where_there_is_one():
     program = gemm(m=512, n=512, k=512)
     asked: list[choices.Choices] = []
@@ -214,11 +239,6 @@ def test_kernels_are_written_with_the_answer_where_there_is_one():
     assert whole(program, PROCESSORS, choices.by_answers({QUESTION: "x"})) == model == whole(program, PROCESSORS)
     with pytest.raises(CacheError, match="is no choice of it: rows=7"):
         whole(program, PROCESSORS, choices.by_answers({asked[0].question: "rows=7"}))
-
-
-def test_plans_on_disk_are_found_with_their_answers_alone():
-    tuned = replace(BLOCKS, tuned=(("products", "x", "rows=64"),))
-    assert kept._described(tuned) != kept._described(BLOCKS)
 
 
 # --- the command ----------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ question: what is brought and computed is the same wherever it lies.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -25,14 +26,19 @@ from eshkol.backends.cuda.warpgroups.ring import REGISTERS, TERMS
 from eshkol.errors import CacheError
 from eshkol.support.answers import Question, contents_key
 
-_COMMON = ("choices", "maps", "ptx", "ring")
 FAMILIES = {
-    "products": ("products", "tiling", *_COMMON),
-    "convolutions": ("convolutions", "products", "tiling", *_COMMON),
-    "attention": ("attention", "heads", *_COMMON),
-    "attention-gradients": ("attention_gradients", "heads", *_COMMON),
+    "products": ("products", "tiling"),
+    "convolutions": ("convolutions", "tiling"),
+    "attention": ("attention",),
+    "attention-gradients": ("attention_gradients",),
 }
-"""Families of kernels, and the modules that write them: answers hold as long as these stay what they are."""
+"""Families of kernels, and the modules that write them."""
+_IMPORT = re.compile(r"from eshkol\.backends\.cuda\.warpgroups(?:\.(\w+))? import (\([^)]*\)|.*)")
+TOLD = frozenset({
+    "ty", "m", "n", "k", "batch", "a", "b", "c", "alpha",
+    "queries", "keys", "width", "q", "v", "ct", "out", "outs", "scale",
+})  # fmt: skip
+"""What is in a question already, or makes no kernel faster than another."""
 FEWEST_STAGES = 2
 FEWER = 0.02  # by which a slab of a product takes longer for each stage that there could be and is not
 MOST_REGISTERS = {groups: 255 if budget is None else budget[1] for groups, budget in REGISTERS.items()}  # of a thread
@@ -98,9 +104,22 @@ def label(tile: Any) -> str:
 
 @cache
 def sources() -> dict[str, str]:
-    """What names the sources of each family."""
-    here = Path(__file__).parent
-    return {family: contents_key(here / f"{name}.py" for name in names) for family, names in FAMILIES.items()}
+    """What names the sources of each family: answers hold while these, and what they import here, stay the same."""
+    return {family: contents_key([Path(__file__), *_imported(names)]) for family, names in FAMILIES.items()}
+
+
+def _imported(names: Sequence[str]) -> list[Path]:
+    """The files of modules, and of all that these import of this package."""
+    found: dict[str, Path] = {}
+    left = [*names]
+    while left:
+        name = left.pop()
+        path = Path(__file__).with_name(f"{name}.py")
+        if name not in found and path.is_file():
+            found[name] = path
+            for module, imported in _IMPORT.findall(path.read_text(encoding="utf-8")):
+                left += [module] if module else re.findall(r"\w+", imported)
+    return list(found.values())
 
 
 # --- families -------------------------------------------------------------------------------------------
@@ -108,9 +127,9 @@ def sources() -> dict[str, str]:
 
 def of_product(p: Product, processors: int) -> Choices:
     first = tiling.best(p, processors)
-    words = [f"{p.ty} {p.m}x{p.n}x{p.k}", "".join("nt"[x.turned] for x in (p.a, p.b))]
+    words = [f"{p.ty} {p.m}x{p.n}x{p.k}", "".join("nt"[x.turned] for x in (p.a, p.b)), *_rest(p)]
     if p.batch:
-        words += [f"batch={prod(p.batch)}", *(f"{name}=shared" for name in "ab" if 0 in getattr(p, name).batch)]
+        words += [f"batch={prod(p.batch)}", *_shared(p, "ab")]
     if len(products.maps(p, replace(first, cluster=1, shares=False))) == 2:
         words.append("result=stored")  # by threads, not copied
     return Choices(Question("products", " ".join(words)), first, lambda: product_tiles(p, processors))
@@ -141,9 +160,18 @@ def of_gradients(g: Gradients, first: attention_gradients.Tile, processors: int)
 
 
 def _heads(a: Attention | Gradients) -> str:
-    words = [f"{a.ty} {prod(a.batch)}x{a.queries}x{a.keys}x{a.width}"]
-    words += ["causal"] if a.causal else []
-    return " ".join([*words, *(f"{name}=shared" for name in "qkv" if 0 in getattr(a, name).batch)])
+    return " ".join([f"{a.ty} {prod(a.batch)}x{a.queries}x{a.keys}x{a.width}", *_rest(a), *_shared(a, "qkv")])
+
+
+def _shared(x: Any, names: str) -> list[str]:
+    """Operands that are the same for several of a batch."""
+    return [f"{name}=shared" for name in names if 0 in getattr(x, name).batch]
+
+
+def _rest(x: Any) -> list[str]:
+    """Whatever else is said about a kernel, so that none is left out that comes to be said: but where things lie."""
+    found = {f.name: getattr(x, f.name) for f in fields(x) if f.name not in TOLD}
+    return [name if value is True else f"{name}={value}" for name, value in found.items() if value is not False]
 
 
 # --- tiles ----------------------------------------------------------------------------------------------
