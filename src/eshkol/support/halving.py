@@ -45,6 +45,12 @@ class Found(Generic[C]):
     untried: int = 0  # candidates for which there was no time
     stopped: EshkolError | None = None  # the device is gone: nothing more can be measured there
 
+    def refuse(self, candidate: C, why: str) -> None:
+        """Note that a candidate is wrong after all: the first is taken instead of it."""
+        del self.seconds[candidate]
+        self.wrong[candidate] = why
+        self.best = self.first
+
     @property
     def gain(self) -> float:
         return self.seconds[self.first] / self.seconds[self.best]
