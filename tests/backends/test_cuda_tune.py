@@ -328,7 +328,8 @@ def test_what_was_measured_is_used_at_once_and_by_every_later_process(driver, ca
 def spoilt(program: Program, given: Any) -> None:
     """Something else stands in the result of the launch."""
     (_, record) = (ctypes.c_uint64 * 2).from_address(given[8])
-    ctypes.memset(ctypes.c_uint64.from_address(record + 8 * Layout.of(program).word("out")).value, 0x42, 64)
+    out = ctypes.c_uint64.from_address(record + 8 * Layout.of(program).word("out")).value
+    ctypes.memset(out + 64, 0x42, 64)
 
 
 def test_a_wrong_answer_is_refused_loudly_and_failures_are_named(driver, capsys):
@@ -343,6 +344,18 @@ def test_a_wrong_answer_is_refused_loudly_and_failures_are_named(driver, capsys)
     (answer,) = open_backend("cuda").tuning.answers.values()
     assert answer.choice == choices.label(replace(MODEL, stages=4))
     assert "✗" in told.out
+
+
+def test_what_is_wrong_between_the_pieces_that_are_compared_first_is_found_before_it_is_an_answer(
+    driver, capsys, monkeypatch
+):
+    for name, number in (("PIECES", 2), ("PIECE", 16), ("ALIGNED", 16)):
+        monkeypatch.setattr(trials, name, number)
+    driver.when[BEST.memory] = spoilt
+    assert run("--most", "1") == 1
+    assert "32 of 256 elements are wrong" in capsys.readouterr().err
+    (answer,) = open_backend("cuda").tuning.answers.values()
+    assert answer.choice == choices.label(MODEL)
 
 
 def test_what_was_learnt_stays_when_someone_interrupts(driver, capsys, monkeypatch):
