@@ -198,6 +198,11 @@ def measured(
 
     choices = rehearsal.choices
     found = search(choices.promising()[:most], rehearsal.load, ready, limit=limit, near=choices.near, workers=WORKERS)
+    if found.best != found.first and found.stopped is None:
+        try:
+            rehearsal.confirm(found.best)
+        except WrongAnswer as error:
+            found.refuse(found.best, error.message)
     if found.stopped is None:  # else the device would be waited for, in vain
         rehearsal.free()
     return found
