@@ -374,6 +374,23 @@ def test_what_was_learnt_stays_when_someone_interrupts(driver, capsys, monkeypat
     assert len(open_backend("cuda").tuning.answers) == 1
 
 
+def test_without_the_device_the_command_ends_at_once_and_says_why(driver, capsys, monkeypatch):
+    class Ended(BaseException):
+        pass
+
+    def end(code: int) -> None:
+        raise Ended(code)
+
+    monkeypatch.setattr(tune.os, "_exit", end)
+    driver.when[BEST.memory] = lambda program, given: 700
+    with pytest.raises(Ended, match="1"):
+        main(["tune", "--shapes", f"{SHAPE},16x16x32", "--most", "1"])
+    told = capsys.readouterr()
+    assert "1 left for another time" in told.out
+    assert "the device is gone: " in told.err
+    assert open_backend("cuda").tuning.answers == {}
+
+
 def test_a_program_says_its_shapes_by_itself(driver, capsys, tmp_path):
     file = tmp_path / "program.py"
     file.write_text(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eshkol.cli.heat import HeatMap, short
 from eshkol.cli.usage import UsageError
-from eshkol.errors import EshkolError
+from eshkol.errors import DeviceLost, EshkolError
 from eshkol.support.answers import Answer, Question
 
 if TYPE_CHECKING:
@@ -254,7 +254,8 @@ class Tuner:
         for question in known:
             print(f"{question}: measured before, {self._backend.tuning.answers[question].gain:.2f} times as fast")
             del tasks[question]
-        interrupted, left, found = False, len(tasks), None
+        interrupted, left = False, len(tasks)
+        stopped: EshkolError | None = None
         with ProgressBar(len(tasks), "tune", file=sys.stderr) as bar:
             try:
                 for number, (question, call) in enumerate(tasks.items()):
@@ -262,16 +263,18 @@ class Tuner:
                     if now >= self._deadline:
                         break
                     share = (self._deadline - now) / (len(tasks) - number)
-                    found = self._measured(question, call, share, partial(self._show, bar, number))
+                    stopped = self._measured(question, call, share, partial(self._show, bar, number))
                     left -= 1
                     bar.update(number + 1, {"gain": self._mean()})
-                    if found is not None and found.stopped is not None:
+                    if stopped is not None:
                         break
+            except DeviceLost as error:
+                stopped = error
             except KeyboardInterrupt:
                 interrupted = True
         self._summary(left, interrupted=interrupted)
-        if found is not None and found.stopped is not None:
-            print(f"the device is gone: {found.stopped.message}", file=sys.stderr)
+        if stopped is not None:
+            print(f"the device is gone: {stopped.message}", file=sys.stderr)
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(1)  # to end in order would wait for the device
@@ -281,12 +284,16 @@ class Tuner:
     def _show(bar: ProgressBar, number: int, tried: str) -> None:
         bar.update(number, {"choice": tried})
 
-    def _measured(self, question: Question, call: Call, limit: float, tell: Callable[[str], None]) -> Found[Any] | None:
+    def _measured(
+        self, question: Question, call: Call, limit: float, tell: Callable[[str], None]
+    ) -> EshkolError | None:
         from eshkol.backends.cuda.trials import measured
         from eshkol.backends.cuda.warpgroups.choices import label
 
         try:
             found = measured(self._backend, call, limit=limit, most=self._most, tell=lambda t: tell(short(label(t))))
+        except DeviceLost:
+            raise
         except EshkolError as error:
             self._failed.append(f"{question}: {error.message}")
             print(f"{question}: {error.message}")
@@ -302,7 +309,7 @@ class Tuner:
         self._tell(question, answer, heat, found)
         if found.stopped is None:
             self._path = self._backend.tune({question: answer})
-        return found
+        return found.stopped
 
     def _tell(self, question: Question, answer: Answer, heat: HeatMap, found: Found[Any]) -> None:
         tried = f"{len(found.seconds)} choices measured, {len(found.failed)} failed, {found.untried} not tried"

@@ -140,12 +140,8 @@ class Rehearsal:
         for handle, ty in self._written:
             size, read = self._backend.size(handle), self._backend.copy_from
             apart = 0 if whole else size // PIECES // ALIGNED * ALIGNED
-            if apart <= PIECE:
-                raw = read(handle)
-            else:
-                raw = b"".join(read(handle, k * apart, PIECE) for k in range(PIECES)) + read(
-                    handle, size - PIECE, PIECE
-                )
+            starts = [*range(0, PIECES * apart, apart), size - PIECE] if apart > PIECE else []
+            raw = b"".join(read(handle, start, PIECE) for start in starts) if starts else read(handle)
             found.append(np.frombuffer(raw, f"u{ty.size_bytes}"))
         return found
 
@@ -196,16 +192,23 @@ def measured(
         tell(tile)
         return rehearsal.ready(tile)
 
-    choices = rehearsal.choices
-    found = search(choices.promising()[:most], rehearsal.load, ready, limit=limit, near=choices.near, workers=WORKERS)
-    if found.best != found.first and found.stopped is None:
-        try:
-            rehearsal.confirm(found.best)
-        except WrongAnswer as error:
-            found.refuse(found.best, error.message)
-    if found.stopped is None:  # else the device would be waited for, in vain
-        rehearsal.free()
-    return found
+    choices, lost = rehearsal.choices, False
+    try:
+        tiles = choices.promising()[:most]
+        found = search(tiles, rehearsal.load, ready, limit=limit, near=choices.near, workers=WORKERS)
+        lost = found.stopped is not None
+        if found.best != found.first and not lost:
+            try:
+                rehearsal.confirm(found.best)
+            except WrongAnswer as error:
+                found.refuse(found.best, error.message)
+        return found
+    except DeviceLost:
+        lost = True
+        raise
+    finally:
+        if not lost:  # else the device would be waited for, in vain
+            rehearsal.free()
 
 
 @lru_cache(8)
