@@ -44,8 +44,8 @@ def installed(monkeypatch: Any, driver: InterpretedDriver | None = None) -> Iter
         made.programs[module.text] = program
         return module
 
-    def at_once(program: Program, processors: int) -> Any:
-        found = instructions.whole(program, processors)
+    def at_once(program: Program, *given: Any) -> Any:
+        found = instructions.whole(program, *given)
         if found is not None:
             made.programs[found.text] = program
             made.at_once[program.digest] = len(found.maps)

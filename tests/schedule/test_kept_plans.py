@@ -96,6 +96,16 @@ def test_what_is_found_is_what_was_made(tmp_path: Path) -> None:
             assert written(found, outline) == written(made, outline), name
 
 
+def test_a_plan_is_found_with_the_answers_it_was_made_with_alone(tmp_path: Path) -> None:
+    """Those that were measured of a machine's own kernels (`eshkol tune`)."""
+    graph, store = small(), ProgramCache(tmp_path)
+    tuned, other = (replace(CORES, tuned=(("products", "1x2x3", choice),)) for choice in ("rows=64", "rows=128"))
+    place(store, graph, tuned).keep(compiled(graph.results, graph.params, tuned))
+    assert place(store, graph, replace(tuned)).find() is not None
+    assert place(store, graph, other).find() is None
+    assert place(store, graph).find() is None
+
+
 PROGRAM = """
     import sys
     import numpy as np

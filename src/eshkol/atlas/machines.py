@@ -103,6 +103,9 @@ class MatrixUnit:
     whole: bool = False  # whether array instructions multiply matrices of these types faster than fragments
 
 
+Tuned = tuple[tuple[str, str, str], ...]  # families of kernels, what for, and the choice that was measured
+
+
 class Precision(Enum):
     """How precise products of float32 are, on machines that are faster at less."""
 
@@ -137,6 +140,7 @@ class MachineDescription:
     product_tiles: tuple[ProductTile, ...] = ()  # of blocks: those in which matrices are multiplied
     matrices: MatrixUnit | None = None  # of blocks: for products of fragments, if it has instructions for them
     float32_products: Precision = Precision.HIGHEST
+    tuned: Tuned = ()  # what its own kernels choose: it makes no other plan, but no plan is used with other answers
     # How cores go over elements that lie differently.
     stretch: int = 2048  # columns that are walked together: sums of them and a few rows stay in the nearest cache
     piece: int = 8192  # elements of a part of a row

@@ -3,8 +3,8 @@
 Comes in: the command line. Goes out: what a command prints, and 0; or one clear line on stderr and 2 for
 arguments that make no sense; or the message of an `EshkolError` on stderr and 1. A traceback is shown only with
 ESHKOL_DEBUG=1. This module stands on top of everything and holds the parser, the exit codes and `doctor`;
-`scheme.py`, `atlas.py`, `checkpoints.py`, `jupyter.py` and `prepare.py` hold the others, `values.py` reads their
-values. Everything heavy is imported by the command that needs it, so that `eshkol --version` answers at once.
+`scheme.py`, `atlas.py`, `checkpoints.py`, `jupyter.py`, `prepare.py` and `tune.py` hold the others, `values.py` reads
+their values. Everything heavy is imported by the command that needs it, so that `eshkol --version` answers at once.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ examples:
   eshkol jupyter install                         tell Jupyter of the Eshkol kernel
   eshkol doctor                                  what this machine offers: backends, LLVM, cache
   eshkol prepare                                 compile Eshkol's own libraries now, not at their first use
+  eshkol tune                                    measure kernels of a GPU, and keep what is fastest there
   eshkol atlas check saxpy.atlas                 is the program legal? what does it use?
   eshkol atlas run saxpy.atlas --lanes 8 --param n=8 --param a=2 \\
                --param x=arange:8 --param y=ones:8
@@ -85,6 +86,7 @@ MODULES = {
     "ckpt": ("checkpoints", "list, compare and verify checkpoints", " (.eskpt)", True),
     "jupyter": ("jupyter", "Eshkol in notebooks: install and run the Jupyter kernel", "", True),
     "prepare": ("prepare", "compile what Eshkol itself needs now, not when it is first used", "", False),
+    "tune": ("tune", "measure kernels of a GPU with each of their choices, and keep the fastest", "", False),
 }
 
 

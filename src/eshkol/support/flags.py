@@ -54,7 +54,8 @@ FLAGS = (
          "are compiled as they are written, procedures when they are first called, and nothing is optimized. Without "
          "it, small programs are optimized at once, large ones while they run"),
     Flag("ESHKOL_TUNE", "1", "sizes of kernels are measured when they are first compiled "
-         "([performance](performance.md)); `0` leaves aside what was measured"),
+         "([performance](performance.md)); `0` leaves aside what was measured, here or by `eshkol tune` "
+         "([GPUs](kernels.md#eshkol-tune))"),
     Flag("ESHKOL_THREADS", "N", "threads of the shared pool, the calling one included; without it, one for each usable "
          "CPU"),
     Flag("ESHKOL_HEAP", "SIZE", "how much memory the values of a Scheme program may take; without it, 3/4 of the "

@@ -9,13 +9,13 @@ for races or unwritten memory. What it has no code for is refused by name.
 from __future__ import annotations
 
 import ctypes
-import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,11 +40,11 @@ from eshkol.backends.base import (
 )
 from eshkol.backends.cuda import devices, modules
 from eshkol.backends.cuda import driver as drivers
-from eshkol.backends.cuda.driver import Driver
 from eshkol.backends.cuda.events import CudaEvent
 from eshkol.backends.cuda.lane import BUFFER_ALIGNMENT
 from eshkol.backends.cuda.launching import LaunchRecord
-from eshkol.backends.cuda.memory import Allocator, MemoryStatistics, Staging, device_allocator
+from eshkol.backends.cuda.loaded import Loaded, Memory, Prepared, StatusBlock
+from eshkol.backends.cuda.memory import MemoryStatistics, Staging, device_allocator
 from eshkol.backends.cuda.pinned import PinnedMemory
 from eshkol.backends.cuda.sequence import CudaSequence, no_faults
 from eshkol.backends.cuda.streams import CudaStream, Streams
@@ -59,21 +59,23 @@ from eshkol.backends.cuda.translate import (
     touches_classes,
     translate,
 )
+from eshkol.backends.cuda.tuning import Tuning
+from eshkol.backends.cuda.warpgroups.choices import Pick
 from eshkol.backends.cuda.warpgroups.instructions import Whole, whole
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.layout import Layout
-from eshkol.backends.lanes.promises import Promises, promises
+from eshkol.backends.lanes.promises import promises
 from eshkol.errors import BackendError, BackendUnavailable, InvalidBuffer, IsaError
 from eshkol.llvm import objects
 from eshkol.llvm import targets as llvm_targets
 from eshkol.runtime import sequence as native
 from eshkol.runtime.launches import STATUS_WORDS, NativeLaunch, NativeLaunches, NativeMap, QueuedDevice
 from eshkol.support import flags
+from eshkol.support.answers import Answer, Question
 from eshkol.support.store import ProgramCache
 
 REMEMBERED = 1024  # programs kept loaded
 GRID_LIMIT = (1 << 31) - 1  # blocks of a launch
-PLAIN_SHARED = 48 << 10  # bytes of shared memory that a kernel may have without asking
 MOST_SHARED = 8  # the driver's number of the attribute by which it asks
 DEVICE_ORDINAL = 9  # the driver's number of the attribute of an address: which device it is of
 STATUS_BYTES = 8 * STATUS_WORDS
@@ -83,57 +85,6 @@ ASKED = {
     "map_windows": drivers.MAP_WINDOWS,
 }  # fmt: skip
 """What native code asks a device for → the driver's function."""
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """A block of the device's memory."""
-
-    address: int
-    size: int
-    owner: Any = None  # of memory of another library: what keeps it
-
-
-@dataclass(slots=True, eq=False)
-class Loaded:
-    """A module on the device."""
-
-    layout: Layout
-    handle: int
-    kernel: int
-    can_fail: bool  # whether its lanes can
-    driver: Driver
-    shared: int = PLAIN_SHARED  # the most shared memory that it has asked for
-
-    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        if not ending():  # when Python ends, the driver takes everything back
-            self.driver.try_call("cuModuleUnload", self.handle)
-
-
-@dataclass(slots=True, eq=False)
-class StatusBlock:
-    """Memory of the device for what lanes of a sequence's launches leave behind."""
-
-    address: int
-    memory: Allocator
-
-    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        if not ending():
-            self.memory.free(self.address)
-
-
-@dataclass(slots=True, eq=False)
-class Prepared:
-    """A program that is launched: plain and fast, each on the device as soon as a launch needs it."""
-
-    program: Program  # as it is translated
-    layout: Layout
-    promises: Promises | None
-    has_classes: bool  # whether it touches the classes' memory
-    whole: Whole | None  # the kernel that does it all at once, if there is one
-    plain: Loaded | None = None
-    fast: Loaded | None = None
-    launches: set[LaunchConfig] = field(default_factory=set)  # that were found to suit it
 
 
 class CudaBackend(Backend):
@@ -147,9 +98,10 @@ class CudaBackend(Backend):
     def __init__(self, *, cache: ProgramCache | None = None, memory_limit: int | None = None) -> None:
         super().__init__()
         self.device = devices.device(self.ordinal)
-        self._description = self.device.description()
         self.target = target(self.device.capability)
         self.cache = cache or ProgramCache(durable=False)
+        self.tuning = Tuning(self.cache.directory, self.device)
+        self._description = replace(self.device.description(), tuned=self.tuning.marks)
         self._driver = drivers.driver()
         number = self._driver.number("cuDeviceGet", self.ordinal)
         self._context = self._driver.handle("cuDevicePrimaryCtxRetain", number)
@@ -361,6 +313,13 @@ class CudaBackend(Backend):
         if self.streams.several:
             self.synchronize()  # which of these there are, is not known
 
+    def set_bytes(self, handle: BufferHandle, value: int) -> None:
+        """Give every byte of a buffer a value."""
+        memory = self._buffers.get(handle)
+        self._enter()
+        with self._written(memory.address):
+            self._driver.call("cuMemsetD8Async", memory.address, value, memory.size, self.stream)
+
     # --- pools ------------------------------------------------------------------------------------
 
     def allocate_pool(self, capacity: int) -> PoolHandle:
@@ -397,7 +356,9 @@ class CudaBackend(Backend):
         with self.lock:
             found = self._prepared.get(program.digest)
             if found is None:
-                at_once = whole(program, self.device.multiprocessors) if self.device.warpgroups else None
+                at_once = (
+                    whole(program, self.device.multiprocessors, self.tuning.pick) if self.device.warpgroups else None
+                )
                 base = in_base_instructions(program) if at_once is None else program
                 has_classes = any(map(touches_classes, base.instructions))
                 relied_on = promises(base) if at_once is None else None
@@ -409,6 +370,40 @@ class CudaBackend(Backend):
             else:
                 self._prepared.move_to_end(program.digest)
             return found
+
+    def tune(self, answers: Mapping[Question, Answer]) -> Path:
+        """Keep what was measured: kernels and plans are made anew, with these answers; where they are kept."""
+        with self.turn():
+            path = self.tuning.keep(answers)
+            self.synchronize()
+            self._prepared.clear()
+            self._description = replace(self._description, tuned=self.tuning.marks)
+            return path
+
+    def at_once(self, program: Program, pick: Pick) -> Whole | None:
+        """The kernel that does all of a program, if there is one, with the tile that is picked."""
+        return whole(program, self.device.multiprocessors, pick) if self.device.warpgroups else None
+
+    def load_alone(self, program: Program, at_once: Whole) -> Prepared:
+        """A program with a kernel that does it all at once, on the device; by any thread."""
+        self._enter()
+        prepared = Prepared(program, Layout.of(program), None, False, at_once)
+        self._loaded(prepared, fast=False)
+        return prepared
+
+    @contextmanager
+    def using(self, prepared: Prepared) -> Iterator[None]:
+        """Within it, launches of a program are those of what was prepared of it."""
+        with self.turn():
+            digest = prepared.program.digest
+            before = self._prepared.pop(digest, None)
+            self._prepared[digest] = prepared
+            try:
+                yield
+            finally:
+                del self._prepared[digest]
+                if before is not None:
+                    self._prepared[digest] = before
 
     def _loaded(self, prepared: Prepared, *, fast: bool) -> Loaded:
         """A program on the device: already there, from the disk cache, or compiled now."""
@@ -512,6 +507,8 @@ class CudaBackend(Backend):
             else:
                 record.scalar(param.name, bind_scalar(param, call.numbers[param.name]))
         loaded = self._suitable(prepared, call.launch, record)
+        if prepared.whole is not None and self.tuning.seen is not None:
+            self.tuning.seen.append(call)
         return self._launch(prepared, loaded, call.launch, record, status, buffers), prepared.program, loaded
 
     def status_block(self, count: int) -> StatusBlock:

@@ -176,7 +176,7 @@ def _follows(group: Group, product: Node, target: MachineDescription) -> bool:
 
 
 def _multiplies(node: Node, target: MachineDescription) -> bool:
-    """Whether a node is a product of two different matrices of 16-bit floats as a whole, whose rows are of whole chunks."""
+    """Whether a node is a product of two different matrices as a whole: of 16-bit floats, its rows of whole chunks."""
     if node.outs is not None or node.data is not None or not node.shape or count(node.shape) == 0:
         return False
     return (

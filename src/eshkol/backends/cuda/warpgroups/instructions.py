@@ -22,6 +22,7 @@ from eshkol.backends.cuda.launching import with_maps
 from eshkol.backends.cuda.warpgroups import (
     attention,
     attention_gradients,
+    choices,
     convolutions,
     decoding,
     epilogues,
@@ -37,6 +38,7 @@ from eshkol.backends.cuda.warpgroups import (
 )
 from eshkol.backends.cuda.warpgroups.attention import Attention
 from eshkol.backends.cuda.warpgroups.attention_gradients import Gradients
+from eshkol.backends.cuda.warpgroups.choices import Pick, by_model
 from eshkol.backends.cuda.warpgroups.convolutions import Convolution
 from eshkol.backends.cuda.warpgroups.decoding import Decoding
 from eshkol.backends.cuda.warpgroups.heads import Rows
@@ -62,20 +64,20 @@ class Whole:
     maps: tuple[TensorMap, ...]
 
 
-def whole(program: Program, processors: int) -> Whole | None:
-    """The kernel of a program, on a machine of so many processors."""
+def whole(program: Program, processors: int, pick: Pick = by_model) -> Whole | None:
+    """The kernel of a program, on a machine of so many processors, with the tile that is picked."""
     if len(program.instructions) > 2 and program.instructions[0].op.name == "BatchedGEMM":
-        return _followed(program, processors)
+        return _followed(program, processors, pick)
     if len(program.instructions) not in (1, 2) or any(i.op.name != "EXIT" for i in program.instructions[1:]):
         return None
     i = program.instructions[0]
     if i.op.name == "BatchedAttention":
         layout = Layout.of(program)
-        return _decoding(i, layout, processors) or _attention(i, layout)
+        return _decoding(i, layout, processors) or _attention(i, layout, processors, pick)
     if i.op.name in ("BatchedAttentionGradQuery", "BatchedAttentionGradKeyValue"):
-        return _gradients(i, Layout.of(program))
+        return _gradients(i, Layout.of(program), processors, pick)
     if i.op.name == "ChannelsLastConv2D":
-        return _convolution(i, Layout.of(program), processors)
+        return _convolution(i, Layout.of(program), processors, pick)
     if i.op.name == "ChannelsLastConv2DGradInput":
         return _spread_gradient(i, Layout.of(program), processors)
     if i.op.name == "SummedGEMM":
@@ -91,7 +93,7 @@ def whole(program: Program, processors: int) -> Whole | None:
         rounded = other_products.placed(p) if ROUNDED in program.metadata else None
         layout = Layout.of(program)
         return _lane_product(p, layout, processors) if rounded is None else _other_product(rounded, layout, processors)
-    tile = tiling.best(p, processors)
+    tile = pick(choices.of_product(p, processors))
     found = maps.fitting(products.maps(p, tile))
     if found is None:
         return None
@@ -100,13 +102,13 @@ def whole(program: Program, processors: int) -> Whole | None:
     return Whole(text, tiling.blocks(p, tile, processors), tile.threads, tile.memory, found)
 
 
-def _followed(program: Program, processors: int) -> Whole | None:
+def _followed(program: Program, processors: int, pick: Pick) -> Whole | None:
     """A product with what follows it, whose rows are whole chunks."""
     p = _product(program.instructions[0])
     epilogue = None if p is None or program.instructions[0].c_strides else following.followed(program)
     if p is None or epilogue is None or p.n % (16 // p.ty.size_bytes):
         return None
-    tile = tiling.best(p, processors)
+    tile = pick(choices.of_product(p, processors))
     fitting = maps.fitting(epilogues.maps(p, tile, epilogue))
     offsets = *(out.offset for out in epilogue.outs), *(value.offset for value in epilogue.values)
     if fitting is None or any(offset % 8 for offset in offsets):
@@ -179,15 +181,16 @@ def _summed(i: Instruction, layout: Layout, processors: int) -> Whole | None:
     return Whole(text, tiling.blocks(s.product, tile, processors), tile.threads, tile.memory, found)
 
 
-def _attention(i: Instruction, layout: Layout) -> Whole | None:
+def _attention(i: Instruction, layout: Layout, processors: int, pick: Pick) -> Whole | None:
     sight = _sight(i, layout)
-    tile = attention.tile_for(i.head_dim, i.queries, sight)
+    first = attention.tile_for(i.head_dim, i.queries, sight)
     operands = (i.query, i.query_strides), (i.key, i.key_strides), (i.value, i.value_strides)
-    if tile is None or not _attends(i, [i.query, i.key, i.value, i.output], [i.sums]):
+    if first is None or not _attends(i, [i.query, i.key, i.value, i.output], [i.sums]):
         return None
     q, k, v = (_rows(i, *x) for x in operands)
     out = _rows(i, i.output, _dense(i, i.queries))
     a = Attention(i.ty, i.queries, i.keys, i.head_dim, _batch(i), q, k, v, out, i.scale, sight)
+    tile = pick(choices.of_attention(a, first, processors))
     found = maps.fitting(attention.maps(a, tile))
     if found is None:
         return None
@@ -224,22 +227,23 @@ def _decoding(i: Instruction, layout: Layout, processors: int) -> Whole | None:
     return Whole(text, decoding.blocks(d, tile), tile.threads, tile.memory, found)
 
 
-def _gradients(i: Instruction, layout: Layout) -> Whole | None:
+def _gradients(i: Instruction, layout: Layout, processors: int, pick: Pick) -> Whole | None:
     of_keys = i.op.name == "BatchedAttentionGradKeyValue"
     sight = _sight(i, layout)
-    tile = attention_gradients.tile_for(i.head_dim, sight, of_keys=of_keys)
+    first = attention_gradients.tile_for(i.head_dim, sight, of_keys=of_keys)
     operands = (
         (i.query, i.query_strides), (i.key, i.key_strides), (i.value, i.value_strides),
         (i.cotangent, i.cotangent_strides),
     )  # fmt: skip
     outputs = [i.key_output, i.value_output] if of_keys else [i.output]
-    if tile is None or not _attends(i, [*(x for x, _ in operands), *outputs], [i.sums, i.inner]):
+    if first is None or not _attends(i, [*(x for x, _ in operands), *outputs], [i.sums, i.inner]):
         return None
     grouped = of_keys and i.grouped and i.batches[-1] > 1
     dense = _dense(i, i.keys if of_keys else i.queries, of_groups=grouped)
     outs = tuple(_rows(i, x, dense) for x in outputs)
     q, k, v, ct = (_rows(i, *x) for x in operands)
     g = Gradients(i.ty, i.queries, i.keys, i.head_dim, _batch(i), q, k, v, ct, outs, i.scale, sight, grouped)
+    tile = pick(choices.of_gradients(g, first, processors))
     found = maps.fitting(attention_gradients.maps(g, tile))
     if found is None:
         return None
@@ -313,11 +317,11 @@ def _of_windows(i: Instruction, *operands: Address) -> Convolution | None:
     )  # fmt: skip
 
 
-def _convolution(i: Instruction, layout: Layout, processors: int) -> Whole | None:
+def _convolution(i: Instruction, layout: Layout, processors: int, pick: Pick) -> Whole | None:
     c = _of_windows(i, i.kernel, i.input, i.output)
     if c is None:
         return None
-    tile = tiling.best(c.product, processors)
+    tile = pick(choices.of_convolution(c, processors))
     found = maps.fitting(convolutions.maps(c, tile))
     if found is None:
         return None
