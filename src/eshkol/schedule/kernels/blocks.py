@@ -62,7 +62,9 @@ def _divided(phases: Phases, target: MachineDescription, in_columns: bool, vecto
     else:
         parts = max(1, min(-(-target.busy // phases.lanes), length // target.part_work))
     even = 1 << (parts.bit_length() - 1)
-    return even if length % even == 0 else parts  # parts of one size need no look at where they end
+    if length % even == 0:  # parts of one size need no look at where they end
+        return even
+    return -(-length // -(-length // parts))  # none of which is empty
 
 
 def _stretches(group: Any, phases: Phases, parts: int) -> Kernel:
