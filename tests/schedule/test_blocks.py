@@ -22,6 +22,7 @@ from eshkol.ops.elementwise import cast, exp
 from eshkol.ops.movement import permute
 from eshkol.ops.products import prod
 from eshkol.ops.reductions import TENSORS, max_, min_, sum_
+from eshkol.ops.shapes import count
 from eshkol.schedule.kernels.block_rows import MOST_ALONE, MOST_HELD
 from eshkol.schedule.plan.steps import Launch, Plan, planned
 from eshkol.schedule.run import stepwise
@@ -172,7 +173,7 @@ def test_lanes_have_several_elements_of_a_column_under_way(rows: int, reads: int
 
 @pytest.mark.parametrize(("rows", "columns", "parts"), [(8192, 3072, 64), (8192, 768, 256), (8190, 3072, 42)])
 def test_parts_of_columns_are_equally_long_if_they_can_be(rows: int, columns: int, parts: int) -> None:
-    (first, second) = planned([sum_(x := leaf(rows, columns), 0)], [x], BLOCKS).steps
+    first = planned([sum_(x := leaf(rows, columns), 0)], [x], BLOCKS).steps[0]
     assert isinstance(first, Launch)
     assert first.kernel.launch.total_threads // columns == parts
 
@@ -239,6 +240,45 @@ def test_a_nan_is_never_passed_over() -> None:
 def test_elements_that_are_turned_are_a_lane_each() -> None:
     plan = agrees([permute(leaf(20, 30), (1, 0)) + 1.0])
     assert [step.kernel.lanes for step in plan.steps if isinstance(step, Launch)] == [600]
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((40, 24), (1, 0)), ((33, 50), (1, 0)), ((3, 20, 17), (0, 2, 1)), ((3, 9, 5, 16), (0, 2, 3, 1))]
+)
+def test_much_that_is_turned_goes_through_shared_memory(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    """In square tiles, of which those at the edges are not whole."""
+    beside = leaf(*(shape[k] for k in axes))
+    plan = agrees([permute(leaf(*shape) * 3.0, axes) + beside], replace(SMALL, wide=40))
+    assert barriers(plan) == [1]
+
+
+@pytest.mark.parametrize(
+    ("shape", "other", "vectors"),
+    [
+        ((16, 24), (24,), True), ((16, 24), (16, 1), True), ((4, 6, 8), (6, 1), True), ((5, 2, 8), (5, 1, 8), True),
+        ((100,), (1,), True), ((7, 13), (13,), False),
+    ],
+)  # fmt: skip
+def test_lanes_have_vectors_of_large_tensors(shape: tuple[int, ...], other: tuple[int, ...], vectors: bool) -> None:
+    """Whatever broadcasts along them, or across; where rows are no whole vectors, single elements."""
+    x, y = leaf(*shape), leaf(*other)
+    (step,) = agrees([x * y - x], replace(SMALL, wide=40)).steps
+    assert isinstance(step, Launch)
+    assert ("vectors" in step.kernel.program.metadata) == vectors
+    assert step.kernel.lanes == count(shape) // (4 if vectors else 1)
+
+
+def test_gradients_of_an_embedding_begin_with_zeros_that_are_nowhere_written() -> None:
+    given, places = np.random.default_rng(0).normal(size=(70, 8)).astype(np.float32), np.arange(70) * 7 % 20
+    wanted = np.zeros((20, 8), np.float32)
+    np.add.at(wanted, places, given)
+    with ek.device("blocks"):
+        pulled = ek.jit(lambda w, i, g: ek.vjp(lambda w: w[i], w)[1](g)[0])
+        inputs = ek.zeros((20, 8)), ek.tensor(places), ek.tensor(given)
+        np.testing.assert_allclose(pulled(*inputs).numpy(), wanted, rtol=1e-5, atol=1e-6)
+        names = [step.name for step in ek.memory_report(pulled, *inputs).steps]
+    assert "settled" in names
+    assert "zeros" not in names
 
 
 @given(

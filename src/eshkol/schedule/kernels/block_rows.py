@@ -102,8 +102,8 @@ def _held(group: Any, phases: Phases, deal: Deal) -> Kernel:
         (vector_points(w, deal.number(lane, k), deal.vector), None) for k in range(deal.whole)
     ]
     if deal.left:
-        inside = e.compare("LT", lane, deal.left)
-        rounds.append((vector_points(w, deal.last_number(e, lane), deal.vector), inside))
+        there = e.compare("LT", lane, deal.left)
+        rounds.append((vector_points(w, deal.last_number(e, lane), deal.vector), there))
     side = SharedRow(lane, deal.width)
     for loop in range(phases.loops):
         _rows_before(w, loop)

@@ -247,12 +247,12 @@ class _Columns(_Writer):
             place = bounded(e, self.part * a.size + k, a.length - 1)
             line = self.row * a.length + self.turned(place, a.length - 1)
             positions.append(neighbours(e, line * (a.after // a.vector) + self.number, a.vector))
-        values = [[self.load(position) for position in line] for line in positions]
-        for line, row in zip(positions, values, strict=True):
+        values = [[self.load(position) for position in here] for here in positions]
+        for here, row in zip(positions, values, strict=True):
             for total, value in zip(totals, row, strict=True):
                 e.assign(total, self.op(total, value))
             if write:
-                for position, total in zip(line, totals, strict=True):
+                for position, total in zip(here, totals, strict=True):
                     self.out.store(position, e.convert(total, a.dtype))
 
     def _total_at(self, part: Scalar) -> list[Scalar]:

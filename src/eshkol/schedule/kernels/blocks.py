@@ -59,11 +59,14 @@ def _divided(phases: Phases, target: MachineDescription, in_columns: bool, vecto
     length = columns(phases.runs)
     if in_columns:
         parts = max(1, min(target.busy * target.block * vector // phases.lanes, length // FEWEST))
-        around = 1 << parts.bit_length(), 1 << (parts.bit_length() - 1)  # of one size, several reads are under way
-        return next((n for n in around if length % n == 0 and length // n >= FEWEST), parts)
-    parts = max(1, min(-(-target.busy // phases.lanes), length // target.part_work))
-    even = 1 << (parts.bit_length() - 1)
-    return even if length % even == 0 else parts  # parts of one size need no look at where they end
+        sizes = 1 << parts.bit_length(), 1 << (parts.bit_length() - 1)
+    else:
+        parts = max(1, min(-(-target.busy // phases.lanes), length // target.part_work))
+        sizes = (1 << (parts.bit_length() - 1),)
+    for even in sizes:  # parts of one size need no look at where they end, and several reads are under way
+        if length % even == 0 and (not in_columns or length // even >= FEWEST):
+            return even
+    return -(-length // -(-length // parts))  # none of which is empty
 
 
 def _stretches(group: Any, phases: Phases, parts: int) -> Kernel:

@@ -103,12 +103,13 @@ class _Kernel:
 
     def made(self) -> Kernel:
         turned = _turned_axis(self.nodes, self.shape)
-        if turned is not None and min(self.shape[turned], self.shape[-1]) >= SHORTEST and not self.target.blocks:
-            return self._strips(turned)
-        if is_wide(self.target, count(self.shape)):
-            if turned is not None and min(self.shape[turned], self.shape[-1]) >= SHORTEST:
+        if turned is not None and min(self.shape[turned], self.shape[-1]) >= SHORTEST:
+            if not self.target.blocks:
+                return self._strips(turned)
+            if count(self.shape) >= self.target.wide:
                 with suppress(OutOfRegisters):
                     return self._turned_tiles(turned)
+        if is_wide(self.target, count(self.shape)):
             if (number := self._vector()) > 1:
                 with suppress(OutOfRegisters):
                     return self._vectors(number)

@@ -13,10 +13,9 @@ from collections.abc import Sequence
 
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes
-from eshkol.ops.elementwise import exp, sub
+from eshkol.ops.elementwise import exp, sub, where
 from eshkol.ops.movement import expand
 from eshkol.ops.reductions import max_, sum_
-from eshkol.ops.select import where
 from eshkol.schedule.kernels.rows import Phases, Writer, merge, neutral, working
 from eshkol.schedule.kernels.scalars import Scalar
 from eshkol.schedule.kernels.sharing import SharedRow, combined

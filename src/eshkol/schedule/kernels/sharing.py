@@ -120,7 +120,7 @@ def vector_of(group: Any, phases: Phases) -> int:
     if type(length) is Extent:
         return 1
     full = [x for x in (*group.inputs, *group.outs) if x.op is not CONST and count(x.shape) == whole]
-    wanted = group.target.vector // max((x.dtype.size for x in full), default=WORD)
+    wanted: int = group.target.vector // max((x.dtype.size for x in full), default=WORD)
     while wanted > 1 and length % wanted:
         wanted //= 2
     return max(1, wanted)
