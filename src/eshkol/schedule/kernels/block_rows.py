@@ -114,7 +114,10 @@ def _held(group: Any, phases: Phases, deal: Deal) -> Kernel:
                     if inside is not None:
                         term = e.select(inside, term, e.constant(neutral(node), working(node)))
                     e.accumulate(totals[node], operation(node), term)
-            w.write_full(points, loop, {}, inside)
+        # All elements are read before anything is written: no machine reads ahead of a write.
+        values = [[w.full_values(point, loop, {}) for point in points] for points, _ in rounds]
+        for (points, inside), found in zip(rounds, values, strict=True):
+            w.store_full(points, found, inside)
         _rows_after(w, totals, side)
     return _finished(w, side, deal)
 

@@ -118,7 +118,11 @@ def _columns(group: Any, phases: Phases, parts: int, vector: int) -> Kernel:
                 for node, term in w.terms(point, 0).items():
                     e.accumulate(mine[node], operation(node), term)
         for points in rows:
-            w.write_full(points, 0, {})
+            values = []
+            for head, point in zip(heads, points, strict=True):
+                head.put(w)
+                values.append(w.full_values(point, 0, {}))
+            w.store_full(points, values)
 
     several = group.target.several
     if length % size == 0 and size % several == 0 and size > several:  # several reads are under way at a time

@@ -261,15 +261,22 @@ class Writer:
         inside: Scalar | None = None,
     ) -> None:
         """Store what a loop gives for each element, if it is inside, and what is kept for later loops."""
+        self.store_full(points, [self.full_values(point, loop, hosts) for point in points], inside)
+
+    def full_values(self, point: Point, loop: int, hosts: dict[Node, tuple[Node, int]]) -> dict[Node, Scalar]:
+        """What a loop gives for an element, by where it is stored."""
         outs = [n for n in self.phases.full_outs if self.phases.level[n] == loop]
         held = [(host, node) for node, (host, first) in hosts.items() if first == loop]
-        wanted = dict(held) | {n: n for n in outs}
-        # All is computed before anything is written: an output may lie where an input was.
-        found = {node: [self.values.at(n, point) for point in points] for node, n in wanted.items()}
-        with self.e.only_if(inside) if found and inside is not None else nullcontext():
-            for node, values in found.items():
-                for point, value in zip(points, values, strict=True):
-                    self.store(node, point.flat, value)
+        return {node: self.values.at(n, point) for node, n in (dict(held) | {n: n for n in outs}).items()}
+
+    def store_full(
+        self, points: Sequence[Point], found: Sequence[dict[Node, Scalar]], inside: Scalar | None = None
+    ) -> None:
+        """Store it, of several elements: all is computed before that, since an output may lie where an input was."""
+        with self.e.only_if(inside) if any(found) and inside is not None else nullcontext():
+            for node in found[0] if found else ():
+                for point, values in zip(points, found, strict=True):
+                    self.store(node, point.flat, values[node])
 
     def note_kept(self, loop: int, hosts: dict[Node, tuple[Node, int]]) -> None:
         """After a loop: what lies in an output from now on, until that is overwritten by its own value."""
