@@ -501,7 +501,7 @@ def test_gradients_of_convolutions_are_instructions_too(driver, x, w, how, names
     assert at_once(driver) == names
 
 
-def test_lanes_that_add_up_all_taps(driver, monkeypatch):
+def test_blocks_that_add_up_all_taps(driver, monkeypatch):
     monkeypatch.setattr(weight_products, "MANY", 1)
     rng = np.random.default_rng(10)
     x, ct = (rng.integers(-2, 3, shape).astype(np.float32) for shape in ((2, 16, 5, 7), (2, 24, 4, 5)))

@@ -3,6 +3,7 @@
     exponentials   those of matrices, as products          rewrite/exponentials.py
     matrices   linear algebra as loops, on GPUs            rewrite/matrices.py
     simplify   fewer and cheaper nodes                     rewrite/simplify.py
+    centred    gradients of normalizations in fewer sums   rewrite/centred.py
     arrange    products in better order and pieces         rewrite/arrange.py
     orders     sorts as far as they are read               rewrite/orders.py
     draws      random bits by blocks                       rewrite/draws.py
@@ -51,6 +52,7 @@ from eshkol.schedule.plan.together import together as together
 from eshkol.schedule.plan.verify import verify_arena, verify_plan
 from eshkol.schedule.rewrite.arrange import arrange
 from eshkol.schedule.rewrite.attention import attention_in_fragments
+from eshkol.schedule.rewrite.centred import centred_sums
 from eshkol.schedule.rewrite.channels import channels_last
 from eshkol.schedule.rewrite.decompose import decompose
 from eshkol.schedule.rewrite.draws import draw_by_blocks
@@ -78,6 +80,7 @@ PASSES: list[tuple[str, Pass]] = [
     ("exponentials", everywhere(exponentials)),
     ("matrices", everywhere(eliminate)),
     ("simplify", lambda results, target: simplify(results)),  # which trims loops with their bodies
+    ("centred", everywhere(centred_sums)),
     ("arrange", everywhere(arrange)),
     ("orders", everywhere(cut_sorts)),
     ("draws", everywhere(draw_by_blocks)),

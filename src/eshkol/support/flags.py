@@ -70,6 +70,7 @@ DUMPS = {
     "exponentials": "graphs with products for exponentials of matrices",
     "matrices": "graphs with loops for linear algebra, on GPUs",
     "simplify": "graphs of fewer and cheaper nodes",
+    "centred": "graphs with gradients of normalizations in fewer sums, on GPUs",
     "arrange": "graphs with products in better order, and in pieces",
     "orders": "graphs with sorts as far as they are read",
     "draws": "graphs with random bits by blocks",

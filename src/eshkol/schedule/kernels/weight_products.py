@@ -15,15 +15,15 @@ from eshkol.atlas.types import Type
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.ops.shapes import count
-from eshkol.schedule.kernels.block_factors import Correlation, digits
+from eshkol.schedule.kernels.block_factors import Correlation, at_most, digits
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import ONE_LANE, Kernel, shown
 from eshkol.schedule.kernels.reads import Write
-from eshkol.schedule.kernels.scalars import TYPES
+from eshkol.schedule.kernels.scalars import TYPES, Scalar
 
 PARTS = "parts"  # memory of sums over parts of all windows
 INPUTS = (("x0", 0), ("x1", 1))
-MANY = 1 << 16  # lanes, from which on there are enough if each has all taps
+MANY, LANES = 1 << 16, 256  # outs and channels, from which on a lane of a block has all their taps
 SLAB, FEWEST = 64, 4  # terms of a slab; and slabs of a part, at least
 # Rows and columns of a tile, and microseconds that a slab takes for each of its results; those to begin a tile and to
 # store it; and those to add up one result of a part, all on an H200.
@@ -88,20 +88,49 @@ def _summed_and_added(
     node: Node, c: Correlation, b: ProgramBuilder, shape: tuple[int, int, int, int], target: MachineDescription
 ) -> tuple[Kernel, Kernel]:
     """The kernel of a program that sums parts, and the one that adds them up and puts the sums where they belong."""
-    parts, outs, taps, channels = shape
+    _, _, taps, channels = shape
     scratch = ((PARTS, dtypes.float32, count(shape)),)
     summing = Kernel(shown(b.build()), ONE_LANE, None, ("out",), INPUTS, (), scratch)
-    each = taps if c.outs * c.examples >= MANY else 1  # taps of a lane: neighbours in the result
-    lanes = c.outs * c.examples * taps // each
+    if taps > 1 and c.outs * c.examples >= MANY:
+        return summing, _turning(node, c, shape)
+    lanes = c.outs * taps * c.examples
     e = Emitter((lanes,))
     read, write = Write(e, PARTS, (count(shape),), dtypes.float32), Write(e, "out", node.shape, node.dtype)
-    out, first, channel = digits(e, e.lane, (c.outs, taps // each, c.examples))
-    for tap in range(each):
-        at = (out * taps + first + tap) * channels + channel
-        total = read.load(at)
-        for part in range(1, parts):
-            total = total + read.load(at + part * (outs * taps * channels))
-        place = out * c.step("result", 2) + channel * c.step("result", 0) + first
-        write.store(place, e.convert(total, node.dtype), tap)
+    out, tap, channel = digits(e, e.lane, (c.outs, taps, c.examples))
+    total = _added(read, (out * taps + tap) * channels + channel, shape)
+    write.store(out * c.step("result", 2) + channel * c.step("result", 0) + tap, e.convert(total, node.dtype))
     program = shown(e.finish(f"{node.op.name}_sums", (), [read, write], lanes))
     return summing, Kernel(program, LaunchConfig.linear(lanes, target.block), None, ("out",), (), (), scratch)
+
+
+def _added(read: Write, at: Scalar, shape: tuple[int, int, int, int]) -> Scalar:
+    """The sum of all parts at a place."""
+    total = read.load(at)
+    for part in range(1, shape[0]):
+        total = total + read.load(at + part * count(shape[1:]))
+    return total
+
+
+def _turning(node: Node, c: Correlation, shape: tuple[int, int, int, int]) -> Kernel:
+    """The kernel that adds up parts of many weights: lanes side by side read channels, and write taps, of which blocks
+    have all of so many outs and channels as they have lanes."""
+    _, _, taps, channels = shape
+    pairs = c.outs * c.examples
+    lanes = -(-pairs // LANES) * LANES
+    e = Emitter((lanes,))
+    read, write = Write(e, PARTS, (count(shape),), dtypes.float32), Write(e, "out", node.shape, node.dtype)
+    memory, lane, block = e.shared(node.dtype, LANES * taps), e.lane % LANES, e.lane // LANES
+    out, channel = digits(e, at_most(e, e.lane, pairs - 1), (c.outs, c.examples))
+    for tap in range(taps):
+        total = _added(read, (out * taps + tap) * channels + channel, shape)
+        memory.store(lane * taps, e.convert(total, node.dtype), tap)
+    e.barrier()
+    for number in range(taps):
+        within = lane + number * LANES
+        flat = block * (LANES * taps) + within
+        with e.only_if(e.compare("LT", flat, pairs * taps)):
+            write.store(at_most(e, flat, pairs * taps - 1), memory.load(within))
+    program = shown(e.finish(f"{node.op.name}_turned", (), [read, write], lanes))
+    scratch = ((PARTS, dtypes.float32, count(shape)),)
+    launch = LaunchConfig.linear(lanes, LANES, e.shared_memory)
+    return Kernel(program, launch, None, ("out",), (), (), scratch)

@@ -17,7 +17,6 @@ from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.node import Node, constant, make
 from eshkol.ops.correlation import FORMS, Geometry, Towards, conv, conv_input, conv_weight
 from eshkol.ops.movement import permute, reshape
-from eshkol.ops.row import Op
 from eshkol.ops.shapes import count
 from eshkol.ops.slicing import pad_constant, slice_
 from eshkol.schedule.kernels.block_factors import correlation
@@ -37,7 +36,6 @@ from eshkol.schedule.kernels.whole_convolutions import (
 )
 from eshkol.schedule.rewrite.walk import New, again, in_order, walked
 
-Copies = dict[tuple[Node, Last | Patches], Node]
 SLAB = 64  # channels that an instruction multiplies at once
 
 
@@ -48,21 +46,20 @@ def channels_last(results: Sequence[Node], target: MachineDescription) -> list[N
     order = in_order(results)
     if not any(node.op in FORMS for node in order):
         return list(results)
-    copies: Copies = {}
 
     def instead(node: Node, new: New) -> Node | None:
         if node.op not in FORMS or node.data is not None:
             return None
         found = again(node, new)
         for way in (_without_stride, _of_patches, _whole):
-            if (other := way(found, target, copies)) is not None:
+            if (other := way(found, target)) is not None:
                 return other
         return None
 
     return walked(results, order, instead)
 
 
-def _whole(node: Node, target: MachineDescription, copies: Copies) -> Node | None:
+def _whole(node: Node, target: MachineDescription) -> Node | None:
     """A convolution as an instruction, if it is one."""
     if not multiplies_chunks(node, target):
         return None
@@ -77,21 +74,17 @@ def _whole(node: Node, target: MachineDescription, copies: Copies) -> Node | Non
     lasts = copies_of(c)
     if spread:
         lasts = lasts[0], lasts[1]._replace(around=False)  # the instruction has the kernel as the convolution does
-    inputs = tuple(_copy(CHANNELS_LAST, x, last, copies) for x, last in zip(inputs, lasts, strict=True))
+    inputs = tuple(_copy(x, last) for x, last in zip(inputs, lasts, strict=True))
     return make(WHOLE_CONVOLUTION, inputs, WholeConvolution(node.op.name, node.attrs, *shapes, lasts))
 
 
-def _copy(op: Op, x: Node, how: Last | Patches, copies: Copies) -> Node:
-    """A copy, the same for all who ask for it; none where that would be what it is made of."""
-    if isinstance(how, Last) and how.is_there:
-        there: Node = reshape(x, (how.outer, how.channels))
-        return there
-    if (x, how) not in copies:
-        copies[x, how] = make(op, (x,), how)
-    return copies[x, how]
+def _copy(x: Node, last: Last) -> Node:
+    """A copy, the same node for all who ask for it; none where that would be what it is made of."""
+    there: Node = reshape(x, (last.outer, last.channels)) if last.is_there else make(CHANNELS_LAST, (x,), last)
+    return there
 
 
-def _without_stride(node: Node, target: MachineDescription, copies: Copies) -> Node | None:
+def _without_stride(node: Node, target: MachineDescription) -> Node | None:
     """A convolution of one tap with a stride as one of the places that it sees, if that is an instruction."""
     a, kernel = node.attrs, node.shape[3:] if node.op is conv_weight else node.inputs[1].shape[3:]
     g: Geometry = a.geometry if isinstance(a, Towards) else a
@@ -101,7 +94,7 @@ def _without_stride(node: Node, target: MachineDescription, copies: Copies) -> N
     plain = g._replace(stride=(1,) * len(g.stride))
     if node.op is conv_input:
         ct, weight = node.inputs
-        inner = _whole(make(conv_input, (ct, weight), Towards(ct.shape[3:], plain)), target, copies)
+        inner = _whole(make(conv_input, (ct, weight), Towards(ct.shape[3:], plain)), target)
         if inner is None:
             return None
         between = [0, 0, 0, *(step - 1 for step in g.stride)]
@@ -110,10 +103,10 @@ def _without_stride(node: Node, target: MachineDescription, copies: Copies) -> N
         return filled
     x, other = node.inputs
     seen = slice_(x, [0] * x.ndim, list(x.shape), [1, 1, 1, *g.stride])
-    return _whole(make(node.op, (seen, other), plain if node.op is conv else Towards(a.extents, plain)), target, copies)
+    return _whole(make(node.op, (seen, other), plain if node.op is conv else Towards(a.extents, plain)), target)
 
 
-def _of_patches(node: Node, target: MachineDescription, copies: Copies) -> Node | None:
+def _of_patches(node: Node, target: MachineDescription) -> Node | None:
     """A convolution of images with few channels, or its gradient towards the weight, of a copy of them."""
     assert target.matrices is not None
     x, other = node.inputs
@@ -147,7 +140,7 @@ def _of_patches(node: Node, target: MachineDescription, copies: Copies) -> Node 
     if not is_whole(c, target) or c.deep != towards:
         return None
     lasts = copies_of(c)
-    inputs = _copy(PATCHES, x, p, copies), _copy(CHANNELS_LAST, last, lasts[1], copies)
+    inputs = make(PATCHES, (x,), p), _copy(last, lasts[1])
     found = make(WHOLE_CONVOLUTION, inputs, whole._replace(copies=lasts))
     if not towards:
         return found
