@@ -3,8 +3,8 @@
  * Comes in: sizes, and addresses of what is not needed any more. Goes out: addresses. What is not here, Python asks the
  * driver for (backends/cuda/memory.py). A block serves a request that is not much smaller. A device with several queues
  * has a pool for each, to which blocks that were taken for it return: what is still under way there may use them. Of
- * blocks of a size the lowest is taken: who asks for the same again finds it where it was, in whatever order blocks came
- * back, and what a graph of launches was told of addresses still holds. */
+ * blocks of a size the lowest is taken: who asks for the same again finds it where it was, in whatever order blocks
+ * came back, and what a graph of launches was told of addresses still holds. */
 #include "front.h"
 
 #include <stdlib.h>
