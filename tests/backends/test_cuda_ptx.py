@@ -388,3 +388,14 @@ def test_rows_are_read_and_written_in_vectors():
     assert [len(re.findall(name, text)) for name in ("ld.global.v4.b32", "ld.global.v4.b16")] == [2, 2]
     assert [len(re.findall(name, text)) for name in ("st.global.v4.b32", "st.global.v2.b32")] == [2, 2]
     assert text.rindex("ld.global") < text.index("st.global")
+
+
+@pytest.mark.parametrize(("ty", "own"), [(Type.BF16, True), (Type.F16, True), (Type.F32, False)])
+def test_sigmoids_of_16_bit_floats_are_what_the_machine_has(ty, own):
+    b = ProgramBuilder("p")
+    x = b.buffer("x", ty)
+    first, second = Register(1), Register(2)
+    for i in (ROWS["LDG"](ty, first, x.address), ROWS["SIGMOID"](second, first), ROWS["STG"](ty, x.address, second)):
+        b.emit(i)
+    text = text_of(b.build())
+    assert [name in text for name in ("ex2.approx.ftz.f32", "rcp.approx.ftz.f32")] == [own, own]

@@ -96,6 +96,21 @@ def test_a_limit_of_memory():
     assert allocator.allocate(4 * GRAIN), "what is kept does not count against who needs it"
 
 
+def test_the_lowest_block_is_taken_in_whatever_order_they_came_back():
+    """So that who asks for the same again finds it where it was."""
+    rng, addresses, kept = np.random.default_rng(6), iter(range(1000, 1 << 30, 512)), set()
+    allocator = Allocator(lambda size: next(addresses), lambda address: None)
+    held = [allocator.allocate(GRAIN) for _ in range(100)]
+    for _ in range(2000):
+        if held and (not kept or rng.random() < 0.5):
+            kept.add(address := held.pop(int(rng.integers(len(held)))))
+            allocator.free(address)
+        else:
+            held.append(allocator.allocate(GRAIN))
+            assert held[-1] == min(kept)
+            kept.remove(held[-1])
+
+
 def test_random_allocations_leak_nothing():
     rng, addresses, held = np.random.default_rng(5), iter(range(1, 1 << 30)), []
     allocator = Allocator(lambda size: next(addresses), lambda address: None)

@@ -338,17 +338,18 @@ static void wrong(const char *what)
     exit(1);
 }
 
-static void try_steps(int looks, int as_graph, int failures, int64_t *graphs)
+static void try_steps(int looks, int as_graph, int failures, int64_t *graphs, int64_t *turns)
 {
     const eshkol_device device = {enter, launch_kernel, move, fetch, wait_for, make_map, make_windows,
                                   &state, NULL, 0};
     uint64_t *places = room(PLACES, sizeof *places), *kept = room(PLACES, sizeof *kept), after[PLACES];
+    uint64_t *last = room(PLACES, sizeof *last);
     uint64_t *seen = room(looks ? 2 * LAUNCHES : 1, sizeof *seen);
     int64_t *counters = room(COUNTERS, sizeof *counters);
     step_count = 0;
     add_steps(12, 0, looks);
-    eshkol_launches all = {&device, steps, step_count, launches, LAUNCHES, places, kept, PLACES, counters,
-                           looks ? 4096 : 0, seen, 0, 0, as_graph && !looks ? &DRIVER : NULL, NULL, 0, 0};
+    eshkol_launches all = {&device, steps, step_count, launches, LAUNCHES, places, kept, last, PLACES, counters,
+                           looks ? 4096 : 0, seen, 0, 0, as_graph && !looks ? &DRIVER : NULL, NULL, NULL, 0, 0};
     for (int run = 0; run < 8; run++) {
         for (int k = 0; k < PLACES; k++)
             if (run == 0 || drawn(2)) /* some of them lie where they lay */
@@ -360,6 +361,7 @@ static void try_steps(int looks, int as_graph, int failures, int64_t *graphs)
         const int code = eshkol_launches_run(&all), failed = failures && failing < 0 && code != 0;
         failing = -1;
         *graphs += all.graph != NULL;
+        *turns += all.other != NULL;
         if (failed) { /* what was asked for before it is right, and it is known what was refused */
             if (code != FAILS || told_count > wanted_count || all.asked == ESHKOL_ENTER)
                 wrong("a failure");
@@ -369,13 +371,13 @@ static void try_steps(int looks, int as_graph, int failures, int64_t *graphs)
             wrong("what the device was told");
     }
     eshkol_launches_end(&all);
-    free(places), free(kept), free(seen), free(counters);
+    free(places), free(kept), free(last), free(seen), free(counters);
 }
 
 int main(void)
 {
     const size_t before_all = __sanitizer_get_current_allocated_bytes();
-    int64_t graphs = 0;
+    int64_t graphs = 0, turns = 0;
     for (int k = 0; k < LAUNCHES; k++) {
         const int64_t words = 2 + k % 3;
         eshkol_binding *bindings = room(2, sizeof *bindings);
@@ -394,12 +396,14 @@ int main(void)
         for (int k = 0; k < LAUNCHES; k++)
             if (launches[k].map_count != 0) /* one of the other kind, which was never made */
                 launches[k].maps->windows = round % 2, launches[k].maps->address = 0;
-        try_steps(round % 4 == 0, round % 4 != 1, round % 3 == 0, &graphs);
+        try_steps(round % 4 == 0, round % 4 != 1, round % 3 == 0, &graphs, &turns);
     }
     for (int k = 0; k < LAUNCHES; k++)
         free(launches[k].record), free((void *)(uintptr_t)launches[k].bindings), free(launches[k].bound),
             free(launches[k].maps);
     if (graphs < 1000)
         wrong("hardly anything became a graph");
+    if (turns < 100)
+        wrong("hardly any graphs took turns");
     return finished("launches", before_all);
 }

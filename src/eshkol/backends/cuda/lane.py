@@ -110,10 +110,14 @@ class CudaLane(LaneWriter):
         return e.op(f"fmul float {found}, {factor}")
 
     def _sigmoid(self, x: str) -> str:
-        """1 / (1 + 2^(-x log2 e)) of F32, as precise as 16-bit floats need it; what is too large is infinite there."""
+        """1 / (1 + 2^(-x log2 e)) of F32, as precise as 16-bit floats need it: as 2^-32 / (2^-32 + 2^(-x log2 e - 32)).
+
+        So what is as small as their subnormal numbers is not lost: the machine's powers and reciprocals have none.
+        """
         e = self.e
-        power = e.call("float", POWER, ("float", e.op(f"fmul float {x}, {double(-LOG2_E[0])}")))
-        return e.call("float", RECIPROCAL, ("float", e.op(f"fadd float {power}, {double(1.0)}")))
+        exponent = e.intrinsic("fma", "float", x, double(-LOG2_E[0]), double(-32.0))
+        total = e.op(f"fadd float {e.call('float', POWER, ('float', exponent))}, {double(2.0**-32)}")
+        return e.op(f"fmul float {e.call('float', RECIPROCAL, ('float', total))}, {double(2.0**-32)}")
 
     def _do_SubGroupXor(self, i: Instruction) -> None:
         """In words of 32 bits, as threads of a warp exchange them."""

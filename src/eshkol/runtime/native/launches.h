@@ -81,7 +81,7 @@ typedef struct {
     int64_t failed;    /* the step at which it ended early */
     int64_t asked;     /* what the device was asked for when it said that something is wrong */
     const eshkol_graph_driver *graphs; /* NULL where they are no graph */
-    eshkol_graph *graph, *other; /* what they are once they were run a few times, and of two that take turns the other */
+    eshkol_graph *graph, *other; /* what they are once they were run a few times; of two that take turns, the other */
     int64_t runs, tasks;               /* how often they were run without one, and launches and copies of a run */
 } eshkol_launches;
 

@@ -3,8 +3,8 @@
  * Comes in: sizes, and addresses of what is not needed any more. Goes out: addresses. What is not here, Python asks the
  * driver for (backends/cuda/memory.py). A block serves a request that is not much smaller. A device with several queues
  * has a pool for each, to which blocks that were taken for it return: what is still under way there may use them. Of
- * blocks of a size the lowest is taken: who asks for the same again finds it where it was, in whatever order blocks came
- * back, and what a graph of launches was told of addresses still holds. */
+ * blocks of a size the lowest is taken: who asks for the same again finds it where it was, in whatever order blocks
+ * came back, and what a graph of launches was told of addresses still holds. */
 #include "front.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 typedef struct {
     uint64_t size;
-    uint64_t *kept; /* addresses, the lowest last */
+    uint64_t *kept; /* addresses, as a heap: the lowest first */
     Size count, room;
 } Shelf;
 
@@ -130,9 +130,24 @@ static void keep(Blocks *all, uint64_t address, uint64_t size, Size pool)
     }
     if (!shelf) return;
     Size at = shelf->count++;
-    for (; at && shelf->kept[at - 1] < address; at--)
-        shelf->kept[at] = shelf->kept[at - 1];
+    for (; at && shelf->kept[(at - 1) / 2] > address; at = (at - 1) / 2)
+        shelf->kept[at] = shelf->kept[(at - 1) / 2];
     shelf->kept[at] = address;
+}
+
+/* The lowest address of a shelf, which is taken from it. */
+static uint64_t lowest(Shelf *shelf)
+{
+    uint64_t found = shelf->kept[0], last = shelf->kept[--shelf->count];
+    Size at = 0;
+    for (Size next = 1; next < shelf->count; next = 2 * at + 1) {
+        if (next + 1 < shelf->count && shelf->kept[next + 1] < shelf->kept[next]) next++;
+        if (shelf->kept[next] >= last) break;
+        shelf->kept[at] = shelf->kept[next];
+        at = next;
+    }
+    if (shelf->count) shelf->kept[at] = last;
+    return found;
 }
 
 /* A kept block that is not much larger; its size, or 0. */
@@ -143,7 +158,7 @@ static uint64_t again(Blocks *all, uint64_t wanted, uint64_t *address)
         Shelf *shelf = &pool->shelves[at];
         if (shelf->size != wanted && shelf->size * (all->waste - 1) > wanted * all->waste) return 0;
         if (!shelf->count) continue;
-        *address = shelf->kept[--shelf->count];
+        *address = lowest(shelf);
         return shelf->size;
     }
     return 0;
