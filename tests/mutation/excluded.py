@@ -70,7 +70,7 @@ EXCLUDED = (
     Excluded("eshkol.schedule.*", _SIZES,
              names=("SHORTEST", "MOST_CODE", "MOST_INPUTS", "CHEAP",
                     "LONG_ROW", "FEW", "FEW_TAKES", "UNROLLED", "MANY", "AT_ONCE",
-                    "MOST_ROWS", "SHORT", "COUNTED", "LARGE", "STRETCH",
+                    "MOST_ROWS", "SHORT", "COUNTED", "LARGE", "STRETCH", "READ_FIRST",
                     "MOST_STRETCHES")),
     Excluded("eshkol.schedule.rewrite.arrange", _SIZES,
              names=("LONG", "LEAST", "ROOM", "RESULTS", "MOST_PARTS", "WORTH", "SMALL")),
