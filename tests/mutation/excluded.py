@@ -75,6 +75,7 @@ EXCLUDED = (
     Excluded("eshkol.schedule.rewrite.arrange", _SIZES,
              names=("LONG", "LEAST", "ROOM", "RESULTS", "MOST_PARTS", "WORTH", "SMALL")),
     Excluded("eshkol.schedule.rewrite.turned", _SIZES, names=("LONGEST", "NARROWEST", "LEAST")),
+    Excluded("eshkol.schedule.kernels.short_rows", _SIZES, names=("LEAST",)),
     Excluded("eshkol.schedule.kernels.scanning", _SIZES, names=("WIDEST", "NARROWEST")),
     Excluded("eshkol.schedule.kernels.parts", _SIZES, names=("MANY_ROWS", "SEQUENTIAL", "MOST_TERMS")),
     Excluded("eshkol.schedule.rewrite.orders", _SIZES, names=("SHORT_SEARCH", "SHORT_ROW")),

@@ -278,8 +278,11 @@ def values_before_vectors(x: Any, y: Any) -> Any:
 
 
 def diagonals_alone(x: Any, i: Any, z: Any, h: Any) -> Any:
-    """Diagonals of products that are read alone: of floats sums suffice, whose rounding whole numbers do not have."""
-    return [ek.diagonal(a @ a.T) for a in (x, i, z, h, x.astype(ek.float64))] + [ek.diagonal(x @ x.T, 1), (x.T @ x)[0]]
+    """Diagonals of products that are read alone, which sums of floats suffice for; a row where a diagonal might be."""
+    row = ek.pad(x[:, 0], ((0, 20),)).reshape(5, 5)
+    return [ek.diagonal(a @ a.T) for a in (x, i, z, h, x.astype(ek.float64))] + [
+        ek.diagonal(x @ x.T, 1), (x.T @ x)[0], row @ x, x.T @ row,
+    ]  # fmt: skip
 
 
 def complex_arithmetic(z: Any, w: Any) -> Any:

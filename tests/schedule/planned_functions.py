@@ -228,7 +228,7 @@ FURTHER: dict[str, Case] = {
     "halves": Case(ways.halves, ((HALF, (40, 70)),), CORES + SMALL + ALONE, False),
     "large": Case(ways.large, ((1, 40000), (COMPLEX, (3000,)), (WHOLE, (1, 40000))), CORES + ALONE, False),
     "diagonals": Case(lambda v, x: (ek.diag(v) @ x, x.T @ ek.diag(v), ek.diagonal(x @ x.T)), ((6,), (6, 8)), CPU),
-    "long terms": Case(lambda x, y: (x @ y, y.T @ x.T, (x * 2) @ (y + 1)), ((4, 8192), (8192, 6)), CPU, False),
+    "long terms": Case(lambda x, y: (x @ y, y.T @ x.T, (x * 2) @ (y + 1)), ((4, 8192), (8192, 6)), CPU + SMALL, False),
     "narrow chain": Case(
         lambda a, b, c: (a @ b @ c, a @ (b @ c), c.T @ (a @ b).T), ((64, 3), (3, 64), (64, 2)), CPU, False,
     ),
