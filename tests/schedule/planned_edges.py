@@ -250,6 +250,19 @@ def picked_in_rows(u: Any, v: Any, i: Any) -> Any:
     return ek.cross_entropy(sums, i), (sums - largest).sum(1), largest * v, ek.exp(largest).sum(), ek.softmax(sums, 1)
 
 
+def places_in_planes(x: Any, y: Any) -> Any:
+    """Places of extremes over several axes, of which some have one element, or all have."""
+    return ek.argmax(x, (1, 2)), ek.argmin(x * 2, (0, 1)), ek.argmax(y, (0, 1)), ek.argmax(x), ek.argmin(x[:, :, :1], 1)
+
+
+def taken_at_computed(x: Any, i: Any, b: Any) -> Any:
+    """Rows at places that are computed beside them, from numbers of their own and from one for many."""
+    return (
+        (ek.take(x, i % 5, 0) * 2).sum(1), ek.softmax(ek.take(x, i + b, 0), -1), ek.take(x, i, 0).sum(1),
+        (ek.take(x, ek.where(i > 2, i, b), 0) + x[:1]).max(axis=1), ek.take(x, i[:1] * 0 + i, 0).sum(0),
+    )  # fmt: skip
+
+
 def many_updates(x: Any, y: Any, i: Any, u: Any, h: Any) -> Any:
     """More updates than there are rows, each of them alone and whole rows, one for all, halves, whole numbers."""
     return (
@@ -265,15 +278,18 @@ def values_before_vectors(x: Any, y: Any) -> Any:
 
 
 def diagonals_alone(x: Any, i: Any, z: Any, h: Any) -> Any:
-    """Diagonals of products that are read alone: of floats sums suffice, whose rounding whole numbers do not have."""
-    return [ek.diagonal(a @ a.T) for a in (x, i, z, h, x.astype(ek.float64))] + [ek.diagonal(x @ x.T, 1), (x.T @ x)[0]]
+    """Diagonals of products that are read alone, which sums of floats suffice for; a row where a diagonal might be."""
+    row = ek.pad(x[:, 0], ((0, 20),)).reshape(5, 5)
+    return [ek.diagonal(a @ a.T) for a in (x, i, z, h, x.astype(ek.float64))] + [
+        ek.diagonal(x @ x.T, 1), (x.T @ x)[0], row @ x, x.T @ row,
+    ]  # fmt: skip
 
 
 def complex_arithmetic(z: Any, w: Any) -> Any:
     """What is left out of arithmetic of real numbers, and is another thing where infinities have two parts."""
     zero, one = (ek.full(z.shape, n, dtype=ek.complex64) for n in (0, 1))
-    products = z * one, z * -one, -z * -w, -z * w, z * zero, z / one, z * z / z
-    return *products, z + zero, z - zero, z - z, zero - z, ek.negative(-z)
+    products = one * 2j * z, z * one, z * -one, -z * -w, -z * w, z * zero, z / one, z * z / z
+    return *products, one + z, z + zero, z - zero, z - z, zero - z, ek.negative(-z)
 
 
 def scaled_distances(x: Any, y: Any, t: Any, s: Any) -> Any:

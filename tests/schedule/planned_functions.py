@@ -228,7 +228,7 @@ FURTHER: dict[str, Case] = {
     "halves": Case(ways.halves, ((HALF, (40, 70)),), CORES + SMALL + ALONE, False),
     "large": Case(ways.large, ((1, 40000), (COMPLEX, (3000,)), (WHOLE, (1, 40000))), CORES + ALONE, False),
     "diagonals": Case(lambda v, x: (ek.diag(v) @ x, x.T @ ek.diag(v), ek.diagonal(x @ x.T)), ((6,), (6, 8)), CPU),
-    "long terms": Case(lambda x, y: (x @ y, y.T @ x.T, (x * 2) @ (y + 1)), ((4, 8192), (8192, 6)), CPU, False),
+    "long terms": Case(lambda x, y: (x @ y, y.T @ x.T, (x * 2) @ (y + 1)), ((4, 8192), (8192, 6)), CPU + SMALL, False),
     "narrow chain": Case(
         lambda a, b, c: (a @ b @ c, a @ (b @ c), c.T @ (a @ b).T), ((64, 3), (3, 64), (64, 2)), CPU, False,
     ),
@@ -427,6 +427,7 @@ FURTHER: dict[str, Case] = {
     "halves of spectra": Case(edges.halves_of_spectra, ((2, 64),), CPU + SMALL, False),
     "in periods": Case(edges.in_periods, ((4, 192), (64,), (3, 1)), CORES + SMALL, False),
     "endless": Case(lambda x: (x.max(), x.sum()), (((1 << 33) + 1,),), ALONE + CPU, False),
+    "endless rows": Case(lambda x, i: (ek.take(x, i, 0),), (((1 << 32) + 1,), (WHOLE, (70,))), CPU + SMALL, False),
     "gradients by hand": Case(edges.gradients_by_hand, ((HALF, (2, 32, 16)),) * 4, SMALL, False),
     "other products": Case(
         edges.other_products,
@@ -447,6 +448,10 @@ FURTHER: dict[str, Case] = {
         edges.diagonals_alone, ((5, 7), (WHOLE, (5, 7)), (COMPLEX, (5, 7)), (HALF, (5, 7))), CPU, False,
     ),
     "picked in rows": Case(edges.picked_in_rows, ((80, 3), (80, 32), (WHOLE, (80,))), (*CORES, *SMALL), False),
+    "places in planes": Case(edges.places_in_planes, ((4, 1, 5), (1, 1, 3)), CPU + SMALL, False),
+    "taken at computed": Case(
+        edges.taken_at_computed, ((50, 64), (WHOLE, (20,)), (WHOLE, (1,))), (*CORES, *SMALL), False,
+    ),
     "scaled distances": Case(edges.scaled_distances, ((300, 2), (30, 2), (2,), (1,)), CPU, False),
     "complex arithmetic": Case(edges.complex_arithmetic, ((COMPLEX, (3, 4)),) * 2, CPU, False),
     "divided by": Case(ways.divided_by, ((WHOLE, (40,)), (40,), ("uint8", (40,))), CPU, False),

@@ -24,6 +24,7 @@ NAMES = (
     "masked halves", "wide heads", "seen parts", "taken alone", "tallied", "columns beside", "pooled over",
     "beside each other", "to the power", "affine twice", "filter", "cells", "known loops", "behind loops", "pivots",
     "set in rows", "picked in rows", "many updates", "complex arithmetic", "diagonals alone", "scaled distances",
+    "places in planes", "taken at computed",
 )  # fmt: skip
 
 

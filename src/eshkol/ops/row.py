@@ -174,8 +174,8 @@ class Pull:
 class Push:
     """Rows of the result that are computed one element after another: `code(e, a, r, write, *reads)`.
 
-    `rows(a, *avals)` is the shape over which rows are spread; `r` indexes it, `write(index, scalar)` stores, and
-    `write.read(index)` reads what was stored. `side_by_side` is the same for machines of blocks, where it differs.
+    `rows(a, *avals)` is the shape over which rows are spread; `r` indexes it, and `write(index, scalar)` stores.
+    `side_by_side` is the same for machines of blocks, where it differs.
     """
 
     rows: Callable[..., Shape]

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 from eshkol.atlas.program import LaunchConfig, Program
-from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.cache import Cache
@@ -23,7 +22,7 @@ from eshkol.schedule.kernels.followed_products import followed_product_kernels
 from eshkol.schedule.kernels.fuse import Group
 from eshkol.schedule.kernels.kernel import Kernel, bound, shown
 from eshkol.schedule.kernels.parts import parts_kernels
-from eshkol.schedule.kernels.reads import Number, Read, Write
+from eshkol.schedule.kernels.reads import Number, Read, Write, lies
 from eshkol.schedule.kernels.rows import group_name, rows_kernel
 from eshkol.schedule.kernels.short_rows import short_rows_kernel
 from eshkol.schedule.kernels.space import Point
@@ -51,20 +50,11 @@ def lowered_group(group: Group) -> tuple[Kernel, ...]:
         elif group.kind == "product":
             found = followed_product_kernels(group)
         else:
-            kinds = tuple(_kind(s, group.shape) for s in shapes)
+            kinds = tuple(lies(s, group.shape) for s in shapes)
             alike = all(n.shape == group.shape for n in group.nodes)
             found = (_kernel(group, (structure, outs, dtypes, kinds) if alike else None),)
         _kernels.keep(key, found)
     return found
-
-
-def _kind(shape: Shape | None, whole: Shape) -> Any:
-    """How an input lies to the group's elements, as far as code that depends on no extent can tell: as `Read` does."""
-    if shape is None:
-        return "number"
-    if count(shape) == count(whole):
-        return "same"
-    return "one" if count(shape) == 1 else shape
 
 
 def _kernel(group: Group, sizeless: Any) -> Kernel:

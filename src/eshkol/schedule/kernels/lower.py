@@ -49,7 +49,7 @@ from eshkol.schedule.kernels.kernel import (
 from eshkol.schedule.kernels.matrix_products import is_matrix_product, matrix_product_kernels
 from eshkol.schedule.kernels.matrix_windows import is_matrix_convolution, matrix_convolution_kernels
 from eshkol.schedule.kernels.patches import PATCHES, patches_kernel
-from eshkol.schedule.kernels.reads import Number, Read, Write
+from eshkol.schedule.kernels.reads import Number, Read, Write, lies
 from eshkol.schedule.kernels.scalars import TYPES
 from eshkol.schedule.kernels.settled import is_settled, settled_kernel
 from eshkol.schedule.kernels.whole_convolutions import WHOLE_CONVOLUTION, whole_convolution_kernels
@@ -215,14 +215,5 @@ def _read(e: Emitter, name: str, x: Node) -> Read | Number:
 
 
 def _kinds(node: Node, outs: Sequence[Aval]) -> list[Any]:
-    """How each input lies to the result, as far as code that depends on no extent can tell."""
-    shape = outs[0].shape
-    found: list[Any] = []
-    for x in node.inputs:
-        if x.op is CONST:
-            found.append((CONST, x.dtype))
-        elif x.shape == shape or count(x.shape) == count(shape):
-            found.append(("same", x.dtype))
-        else:
-            found.append(("one" if count(x.shape) == 1 else x.shape, x.dtype))
-    return found
+    """How each input lies to the result."""
+    return [(lies(None if x.op is CONST else x.shape, outs[0].shape), x.dtype) for x in node.inputs]

@@ -126,6 +126,15 @@ class Number:
         return self(None)
 
 
+def lies(shape: Shape | None, whole: Shape) -> Any:
+    """How an input, or a number, lies to a result, as far as code without extents can tell: as `Read` does."""
+    if shape is None:
+        return "number"
+    if shape == whole or count(shape) == count(whole):  # of lengths that are not known yet, the first asks for less
+        return "same"
+    return "one" if count(shape) == 1 else shape
+
+
 class Write:
     """Stores elements of an output."""
 
@@ -137,10 +146,6 @@ class Write:
             self.store(self.e.lane, value)
         else:
             self.store(self.e.ravel(index, self.shape), value)
-
-    def read(self, index: Any) -> Scalar:
-        """What this lane has written at an index."""
-        return self.load(self.e.ravel(index, self.shape))
 
     def load(self, position: Scalar) -> Scalar:
         """What this lane has written at a flat position."""

@@ -13,7 +13,6 @@ from eshkol.atlas.program import LaunchConfig
 from eshkol.graph.node import Node
 from eshkol.ops.movement import expand
 from eshkol.ops.shapes import count
-from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.costs import dear, weight
 from eshkol.schedule.kernels.kernel import Kernel, core_block
 from eshkol.schedule.kernels.reads import Read, Write
@@ -59,7 +58,7 @@ def _kind(phases: Phases, x: Node, reader: Node) -> str | None:
     """How an input lies to the rows of a reader."""
     runs, shape = phases.runs, reader.shape if reader.op.reduces is None else x.shape
     size = count(shape)
-    if x.op is CONST or count(x.shape) == 1:
+    if count(x.shape) == 1:
         return "number"
     if count(x.shape) == size:
         return "full" if size == phases.whole else "row" if size == phases.lanes else None
