@@ -14,9 +14,9 @@ from typing import Any
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.backends.cuda.driver import Driver
 from eshkol.backends.cuda.memory import Allocator
-from eshkol.backends.cuda.translate import Promises
 from eshkol.backends.cuda.warpgroups.instructions import Whole
 from eshkol.backends.lanes.layout import Layout
+from eshkol.backends.lanes.promises import Promises
 
 PLAIN_SHARED = 48 << 10  # bytes of shared memory that a kernel may have without asking
 

@@ -59,10 +59,10 @@ def _divided(phases: Phases, target: MachineDescription, in_columns: bool, vecto
     length = columns(phases.runs)
     if in_columns:
         parts = max(1, min(target.busy * target.block * vector // phases.lanes, length // FEWEST))
-        sizes = 1 << parts.bit_length(), 1 << (parts.bit_length() - 1)
+        sizes = [1 << parts.bit_length(), 1 << (parts.bit_length() - 1)]
     else:
         parts = max(1, min(-(-target.busy // phases.lanes), length // target.part_work))
-        sizes = (1 << (parts.bit_length() - 1),)
+        sizes = [1 << (parts.bit_length() - 1)]
     for even in sizes:  # parts of one size need no look at where they end, and several reads are under way
         if length % even == 0 and (not in_columns or length // even >= FEWEST):
             return even
