@@ -61,7 +61,7 @@ def whole(program: Program, processors: int) -> Whole | None:
         layout = Layout.of(program)
         return _decoding(i, layout, processors) or _attention(i, layout)
     if i.op.name in ("BatchedAttentionGradQuery", "BatchedAttentionGradKeyValue"):
-        return _gradients(i, Layout.of(program))
+        return _gradients(i, Layout.of(program), processors)
     if i.op.name == "ChannelsLastConv2D":
         return _convolution(i, Layout.of(program), processors)
     if i.op.name not in ("GEMM", "BatchedGEMM"):
@@ -146,7 +146,7 @@ def _decoding(i: Instruction, layout: Layout, processors: int) -> Whole | None:
     return Whole(text, decoding.blocks(d, tile), tile.threads, tile.memory, found)
 
 
-def _gradients(i: Instruction, layout: Layout) -> Whole | None:
+def _gradients(i: Instruction, layout: Layout, processors: int) -> Whole | None:
     of_keys = i.op.name == "BatchedAttentionGradKeyValue"
     sight = _sight(i, layout)
     tile = attention_gradients.tile_for(i.head_dim, sight, of_keys=of_keys)
@@ -162,11 +162,13 @@ def _gradients(i: Instruction, layout: Layout) -> Whole | None:
     outs = tuple(_rows(i, x, dense) for x in outputs)
     q, k, v, ct = (_rows(i, *x) for x in operands)
     g = Gradients(i.ty, i.queries, i.keys, i.head_dim, _batch(i), q, k, v, ct, outs, i.scale, sight, grouped)
+    tile = attention_gradients.shared(g, tile, processors)
     found = maps.fitting(attention_gradients.maps(g, tile))
     if found is None:
         return None
     sums, inner = (_address(x, layout) for x in (i.sums, i.inner))
-    text = attention_gradients.gradients_kernel(g, tile, with_maps(layout, len(found))[1], sums, inner)
+    results = [_address(x, layout) for x in outputs]
+    text = attention_gradients.gradients_kernel(g, tile, with_maps(layout, len(found))[1], sums, inner, results)
     return Whole(text, attention_gradients.blocks(g, tile), tile.threads, tile.memory, found)
 
 
