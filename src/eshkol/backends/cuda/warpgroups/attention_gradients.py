@@ -325,11 +325,11 @@ class _Writer(HeadWriter):
             at = k.op("mad.lo.u32", k.add(inner, 8 * half), pitch, start)
             for n, sums in enumerate(self.sums):
                 for number in range(half * 2, len(sums), 4):
-                    two = listed(sums[number : number + 2])
-                    k.do("st.shared.v2.f32", f"[{at}+{n * whole + number // 4 * 8 * NUMBER}]", two)
+                    there = f"[{at}+{n * whole + number // 4 * 8 * NUMBER}]"
+                    k.do("st.shared.v2.f32", there, listed(sums[number : number + 2]))
         meet = ["    barrier.cluster.arrive.release.aligned;", "    barrier.cluster.wait.acquire.aligned;"]
         k.lines += meet
-        there = [k.op("mapa.shared::cluster.u32", self.base, part) for part in range(tile.split)]
+        starts = [k.op("mapa.shared::cluster.u32", self.base, part) for part in range(tile.split)]
         pairs, mine = tile.widest // 2, k.op("mad.lo.u32", self.group, GROUP, self.me)
         mine = k.op("mad.lo.u32", self.part, threads, mine)
         results = []
@@ -344,7 +344,7 @@ class _Writer(HeadWriter):
                 here = k.op("mad.lo.u32", self.which, g.keys, row)
                 for n, (result, factor) in enumerate(zip(results, (g.scale, 1.0), strict=True)):
                     total = [k.op("mov.f32", real(0.0), kind="f32") for _ in range(2)]
-                    for start in there:
+                    for start in starts:
                         two = k.registers(2)
                         k.do("ld.shared::cluster.v2.f32", listed(two), f"[{k.add(start, place)}+{n * whole}]")
                         total = [k.op("add.f32", x, y, kind="f32") for x, y in zip(total, two, strict=True)]
