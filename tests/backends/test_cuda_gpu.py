@@ -169,7 +169,8 @@ def test_attention_of_16_bit_floats(queries, keys, width, causal):
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(
-    ("queries", "keys", "width"), [(64, 64, 64), (1000, 777, 128), (100, 700, 64), (520, 520, 80), (300, 300, 32)]
+    ("queries", "keys", "width"),
+    [(64, 64, 64), (1000, 777, 128), (100, 700, 64), (520, 520, 80), (300, 300, 32), (300, 260, 136), (260, 260, 256)],
 )
 def test_gradients_of_attention_of_16_bit_floats(queries, keys, width, causal):
     """As those of float32, and the same bits each time."""

@@ -31,7 +31,6 @@ from eshkol.schedule.kernels.block_attention import (
     attention_tile,
     in_fragments,
     in_rows,
-    in_tiles,
 )
 from eshkol.schedule.kernels.block_factors import at_most
 from eshkol.schedule.kernels.code import Virtual
@@ -57,8 +56,6 @@ def has_gradients(a: AttentionGradients, dtype: dtypes.DType, target: MachineDes
     """
     seen = a.attention
     if a.cotangent.shape != seen.shape or not in_rows(a.cotangent) or not attends(seen, dtype, target):
-        return False
-    if not in_tiles(seen.q.shape[-1], target):
         return False
     if not in_fragments(seen, target) and not is_whole_attention(seen, target, a.cotangent):
         return False

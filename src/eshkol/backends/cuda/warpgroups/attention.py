@@ -74,7 +74,7 @@ def tile_for(width: int, queries: int, sight: Sight) -> Tile | None:
     if sight.added or (sight.mask is not None and width > WIDE.widest):
         return next((tile for tile in ADDED if width <= tile.widest), None)
     if width <= NARROW.widest:
-        return NARROW_AND_SHORT if sight.mask is not None or (sight.causal and queries < SHORT) else NARROW
+        return NARROW_AND_SHORT if sight.causal and queries < SHORT else NARROW
     if width <= WIDE.widest:
         return WIDE_AND_LONG if sight == LATER and queries >= 2 * SHORT else WIDE
     return next((tile for tile in WIDER if width <= tile.widest), None)

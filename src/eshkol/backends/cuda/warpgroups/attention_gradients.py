@@ -15,9 +15,10 @@ in registers, with a block's own rows as rows: so that, rounded to 16 bits, thes
 without a way through shared memory. Products are begun long before they are needed: while weights are made of the
 scores their gradients are multiplied, and while the scores' gradients are made the weights are; then the next tile's
 scores are begun behind what is still added up. Where heads share keys, a block of keys goes along the queries of all
-of them, one head after another. Of heads of more than 128 elements a thread has no room for the gradients of both k
-and v: one group has those of k, and another, of the same keys, those of v. Beyond the last query the sums' logarithms
-are taken for +∞: nothing has weight there.
+of them, one head after another; where there are few blocks, those of a cluster share the heads, and add up what they
+have from each other's shared memory, always in the same order. Of heads of more than 128 elements a thread has no room
+for the gradients of both k and v: one group has those of k, and another, of the same keys, those of v. Beyond the last
+query the sums' logarithms are taken for +∞: nothing has weight there.
 """
 
 from __future__ import annotations
@@ -26,18 +27,19 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eshkol.atlas.types import Type
 from eshkol.backends.cuda.warpgroups import ring as rings
 from eshkol.backends.cuda.warpgroups.heads import HeadTile, HeadWriter, Result, Rows
 from eshkol.backends.cuda.warpgroups.maps import TensorMap
 from eshkol.backends.cuda.warpgroups.ptx import GROUP, WARP, listed, real
-from eshkol.backends.cuda.warpgroups.ring import BARRIER_BYTES, LINE, ROWS, Place, Ring
+from eshkol.backends.cuda.warpgroups.ring import BARRIER_BYTES, LINE, NAMES, ROWS, Place, Ring
 from eshkol.backends.cuda.warpgroups.sight import Looking, Sight, hide
 
 NUMBER = 4  # bytes of a sum, and of an inner product
 WARPS = GROUP // WARP
+LARGEST_CLUSTER, UNEVEN = 8, 3  # UNEVEN: blocks for each processor where they have unequal work
 MEETING = 7  # the barrier at which groups with the same rows wait for each other
 Address = tuple[int, int]  # of a buffer: the byte of the record that has it, and so many bytes further
 
@@ -92,6 +94,11 @@ class Tile(HeadTile):
     others: int
     stages: int
     parted: bool = False  # whether groups have the same rows, and each a result of its own
+    split: int = 1  # blocks that share heads of which they have the same keys
+
+    @property
+    def cluster(self) -> int:
+        return self.split
 
     @property
     def rows(self) -> int:
@@ -129,7 +136,17 @@ def tile_for(width: int, sight: Sight, *, of_keys: bool) -> Tile | None:
 
 
 def blocks(g: Gradients, tile: Tile) -> int:
-    return math.prod(g.apart) * -(-g.lines[0] // tile.rows)
+    return math.prod(g.apart) * -(-g.lines[0] // tile.rows) * tile.split
+
+
+def shared(g: Gradients, tile: Tile, processors: int) -> Tile:
+    """The tile, with heads shared by so many blocks of a cluster that processors are busy."""
+    wanted = UNEVEN * processors if g.sight.ahead is not None else processors * 9 // 10
+    while g.grouped and not tile.parted and tile.split < LARGEST_CLUSTER and g.members % (2 * tile.split) == 0:
+        if blocks(g, tile) >= wanted:
+            break
+        tile = replace(tile, split=2 * tile.split)
+    return tile
 
 
 def maps(g: Gradients, tile: Tile) -> tuple[TensorMap, ...]:
@@ -140,9 +157,11 @@ def maps(g: Gradients, tile: Tile) -> tuple[TensorMap, ...]:
     return tuple(x.map(g.ty, g.width, lines, g.batch, high) for x, lines, high in given)
 
 
-def gradients_kernel(g: Gradients, tile: Tile, record: int, sums: Address, inner: Address) -> str:
-    """The kernel's text, for a record of so many bytes, which ends with the maps."""
-    return (_OfKeys if g.of_keys else _OfQueries)(g, tile, record, (sums, inner)).text()
+def gradients_kernel(
+    g: Gradients, tile: Tile, record: int, sums: Address, inner: Address, outs: Sequence[Address] = ()
+) -> str:
+    """The kernel's text, for a record of so many bytes, which ends with the maps; and where results are."""
+    return (_OfKeys if g.of_keys else _OfQueries)(g, tile, record, (sums, inner), outs).text()
 
 
 class _Writer(HeadWriter):
@@ -152,8 +171,12 @@ class _Writer(HeadWriter):
     end: str  # and the one behind the last
     rounds: str  # the number behind that of the last round: with one head for all rounds, that of a tile
     fillers: int  # of a stage
+    part: str  # the block's place in its cluster
 
-    def __init__(self, g: Gradients, tile: Tile, record: int, numbers: Sequence[Address]) -> None:
+    def __init__(
+        self, g: Gradients, tile: Tile, record: int, numbers: Sequence[Address], outs: Sequence[Address]
+    ) -> None:
+        self.outs_at = outs
         super().__init__(g.ty, g.apart, g.width, g.sight, tile, record, 4 + len(g.outs))
         self.g, self.tile, self.numbers_at = g, tile, numbers
         k = self.k
@@ -184,7 +207,7 @@ class _Writer(HeadWriter):
         k, self.begin, self.end, self.rounds = self.k, begin, end, end
         if self.g.grouped:
             self.begin = k.op("min.u32", end, begin)
-            self.rounds = k.mul(k.op("sub.u32", end, self.begin), self.g.members)
+            self.rounds = k.mul(k.op("sub.u32", end, self.begin), self.g.members // self.tile.split)
 
     @contextmanager
     def along(self) -> Iterator[tuple[str, str]]:
@@ -194,7 +217,8 @@ class _Writer(HeadWriter):
             with k.counted(self.begin, self.end) as j:
                 yield j, j
             return
-        j, member = k.op("mov.u32", self.begin), k.op("mov.u32", 0)
+        j, member = k.op("mov.u32", self.begin), k.mul(self.part, self.g.members // self.tile.split)
+        member = k.op("mov.u32", member)
         with k.counted(0, self.rounds) as round_:
             self.inside = [member]
             yield round_, j
@@ -277,6 +301,9 @@ class _Writer(HeadWriter):
             rings.wait(k, 1)
             k.do("mbarrier.arrive.shared::cta.b64", "_", f"[{free}]", when=k.equal(self.lane, 0))
             rings.wait(k, 0)
+        if tile.split > 1:
+            self._add_up()
+            return
         if tile.parted:  # nobody multiplies the rows any more
             k.do("bar.sync", MEETING, tile.groups * GROUP)
         factors = [real(g.scale)] * 2, None
@@ -284,6 +311,48 @@ class _Writer(HeadWriter):
         results = [Result(self.sums[n], factors[n], own[n], self.maps[4 + n], g.outs[n]) for n in made]
         self.store(results, down)
         k.do("cp.async.bulk.wait_group", 0)
+
+    def _add_up(self) -> None:
+        """Leave sums in shared memory, where rows and tiles were, and add up a share of those of all blocks."""
+        k, g, tile = self.k, self.g, self.tile
+        pitch = tile.widest * NUMBER
+        whole = tile.groups * ROWS * pitch  # bytes of a result
+        threads = tile.groups * GROUP
+        k.do("bar.sync", MEETING, threads)  # nobody multiplies rows and tiles any more
+        inner = k.op("sub.u32", self.row, self.first)
+        start = k.op("mad.lo.u32", k.op("and.b32", self.lane, 3), 2 * NUMBER, self.base)
+        for half in range(2):
+            at = k.op("mad.lo.u32", k.add(inner, 8 * half), pitch, start)
+            for n, sums in enumerate(self.sums):
+                for number in range(half * 2, len(sums), 4):
+                    there = f"[{at}+{n * whole + number // 4 * 8 * NUMBER}]"
+                    k.do("st.shared.v2.f32", there, listed(sums[number : number + 2]))
+        meet = ["    barrier.cluster.arrive.release.aligned;", "    barrier.cluster.wait.acquire.aligned;"]
+        k.lines += meet
+        starts = [k.op("mapa.shared::cluster.u32", self.base, part) for part in range(tile.split)]
+        pairs, mine = tile.widest // 2, k.op("mad.lo.u32", self.group, GROUP, self.me)
+        mine = k.op("mad.lo.u32", self.part, threads, mine)
+        results = []
+        for byte, further in self.outs_at:
+            address = k.op("cvta.to.global.u64", k.word(byte), kind="b64")
+            results.append(k.op("add.u64", address, further, kind="b64"))
+        with k.counted(mine, tile.rows * pairs, tile.split * threads) as element:
+            line, pair = k.divided(element, pairs)
+            row, place = k.add(self.first, line), k.mul(element, 2 * NUMBER)
+            both = k.op("and.pred", k.less(row, g.keys), k.less(pair, g.width // 2), kind="pred")
+            with k.only(both):
+                here = k.op("mad.lo.u32", self.which, g.keys, row)
+                for n, (result, factor) in enumerate(zip(results, (g.scale, 1.0), strict=True)):
+                    total = [k.op("mov.f32", real(0.0), kind="f32") for _ in range(2)]
+                    for start in starts:
+                        two = k.registers(2)
+                        k.do("ld.shared::cluster.v2.f32", listed(two), f"[{k.add(start, place)}+{n * whole}]")
+                        total = [k.op("add.f32", x, y, kind="f32") for x, y in zip(total, two, strict=True)]
+                    low, high = (k.op("mul.f32", x, real(factor), kind="f32") for x in total)
+                    packed = k.op(f"cvt.rn.{NAMES[self.ty]}x2.f32", high, low)
+                    at = k.op("mad.wide.u32", here, g.width * 2, result, kind="b64")
+                    k.do("st.global.b32", f"[{k.op('mad.wide.u32', pair, 4, at, kind='b64')}]", packed)
+        k.lines += meet  # nobody leaves whose memory is read
 
     def _begin(self, place: Place, round_: str, own: str, never: str) -> None:
         """Begin to multiply a tile's scores; behind the last tile they are those of what the stage had."""
@@ -356,8 +425,9 @@ class _OfKeys(_Writer):
     fillers = 2  # tiles, and their numbers
 
     def span(self) -> None:
-        k, g, others = self.k, self.g, self.tile.others
-        self.find(g.keys, backwards=False)
+        k, g, others, split = self.k, self.g, self.tile.others, self.tile.split
+        block, self.part = k.divided(k.special("ctaid.x"), split)
+        self.find(g.keys, backwards=False, block=block)
         begin: str | int = 0
         end = k.number(-(-g.queries // others))
         if g.sight.ahead is not None:

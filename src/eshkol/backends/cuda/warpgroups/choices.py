@@ -210,9 +210,11 @@ def attention_tiles(a: Attention, first: attention.Tile, processors: int) -> lis
 
 
 def gradient_tiles(g: Gradients, first: attention_gradients.Tile, processors: int) -> list[attention_gradients.Tile]:
-    """Tiles of heads as wide as those of the first."""
+    """Tiles of heads as wide as those of the first; of the widest, whose results are shared by groups, there are none."""
+    if first.parted:
+        return []
     found = [
-        attention_gradients.Tile(first.widest, groups, others, stages)
+        replace(first, groups=groups, others=others, stages=stages)
         for groups in REGISTERS
         for others in range(3 * TERMS, 145, TERMS)
         for stages in (2, 3, 4)

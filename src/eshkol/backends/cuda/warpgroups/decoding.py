@@ -20,8 +20,7 @@ from eshkol.backends.cuda.warpgroups.ptx import GROUP, listed, real
 from eshkol.backends.cuda.warpgroups.ring import LINE, NAMES, ROWS
 from eshkol.backends.cuda.warpgroups.sight import Looking
 
-CLUSTERS = (1, 2, 4, 8)
-BEGIN = 4  # what it takes a block to begin and to end, in tiles
+LARGEST_CLUSTER = 8
 NUMBERS = 8  # bytes of a row's greatest score and of its sum of powers
 
 
@@ -64,18 +63,15 @@ FEWEST = 256  # keys from which on it is worth while
 
 
 def tile_for(d: Decoding, processors: int) -> Tile | None:
-    """The tile, if there is one for so many rows: in parts such that processors, of two blocks, have equal work."""
+    """The tile, if there is one for so many rows: in parts until processors have two blocks each."""
     widest = next((widest for widest in SHAPES if d.width <= widest), None)
     if widest is None or d.rows > ROWS or d.keys < FEWEST or d.sight.causal or d.sight.window:
         return None
     keys, stages = SHAPES[widest]
-    tiles, heads = -(-d.keys // keys), math.prod(d.batch)
-
-    def cost(parts: int) -> int:
-        """Of turns that blocks take, in tiles."""
-        return -(-heads * parts // (2 * processors)) * (-(-tiles // parts) + BEGIN)
-
-    return Tile(widest, 1, keys, stages, min((n for n in CLUSTERS if n <= tiles), key=cost))
+    parts, heads = 1, math.prod(d.batch)
+    while parts < LARGEST_CLUSTER and heads * parts < 2 * processors and 2 * parts <= -(-d.keys // keys):
+        parts *= 2
+    return Tile(widest, 1, keys, stages, parts)
 
 
 def blocks(d: Decoding, tile: Tile) -> int:

@@ -126,11 +126,11 @@ class HeadWriter(ABC):
         self.work()
         k.place(end)
 
-    def find(self, lines: int, *, backwards: bool) -> None:
+    def find(self, lines: int, *, backwards: bool, block: str | None = None) -> None:
         """Which of so many rows of which head a block has."""
         k = self.k
         down = -(-lines // self.high)
-        which, number = k.divided(k.special("ctaid.x"), down)
+        which, number = k.divided(k.special("ctaid.x") if block is None else block, down)
         if backwards:
             number = k.op("sub.u32", k.number(down - 1), number)
         self.locate(which)

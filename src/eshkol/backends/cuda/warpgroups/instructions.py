@@ -243,12 +243,13 @@ def _gradients(i: Instruction, layout: Layout, processors: int, pick: Pick) -> W
     outs = tuple(_rows(i, x, dense) for x in outputs)
     q, k, v, ct = (_rows(i, *x) for x in operands)
     g = Gradients(i.ty, i.queries, i.keys, i.head_dim, _batch(i), q, k, v, ct, outs, i.scale, sight, grouped)
-    tile = pick(choices.of_gradients(g, first, processors))
+    tile = pick(choices.of_gradients(g, attention_gradients.shared(g, first, processors), processors))
     found = maps.fitting(attention_gradients.maps(g, tile))
     if found is None:
         return None
     sums, inner = (_address(x, layout) for x in (i.sums, i.inner))
-    text = attention_gradients.gradients_kernel(g, tile, with_maps(layout, len(found))[1], sums, inner)
+    results = [_address(x, layout) for x in outputs]
+    text = attention_gradients.gradients_kernel(g, tile, with_maps(layout, len(found))[1], sums, inner, results)
     return Whole(text, attention_gradients.blocks(g, tile), tile.threads, tile.memory, found)
 
 
