@@ -295,6 +295,25 @@ def test_fused_gemm_gives_floats_and_is_written_with_names() -> None:
         validate(assemble(params + source.replace("BF16.F32", "BF16.I32")))
 
 
+@pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
+def test_integer_gemm(turned: tuple[bool, bool]) -> None:
+    i = make(ROWS["IntegerGEMM"], m=3, n=2, k=5, transpose_a=turned[0], transpose_b=turned[1])
+    inputs = {name: (np.arange(size) * 17 - 128).astype(np.int8) for name, size in (("a", 15), ("b", 10))}
+
+    def loops(i: Instruction, x: dict[str, np.ndarray]) -> np.ndarray:
+        a = x["a"].reshape(5, 3).T if turned[0] else x["a"].reshape(3, 5)
+        b = x["b"].reshape(2, 5).T if turned[1] else x["b"].reshape(5, 2)
+        return _matmul(a.reshape(-1), b.reshape(-1), 3, 2, 5)
+
+    check(i, "c", loops, 0, inputs)
+    builder = ProgramBuilder()
+    for name, ty in (("a", Type.I8), ("b", Type.I8), ("c", Type.I32)):
+        builder.buffer(name, ty)
+    builder.emit(make(ROWS["IntegerGEMM"], m=1, n=1, k=65537))
+    with pytest.raises(IsaError, match="k = 65537 could overflow"):
+        validate(builder.build())
+
+
 def test_quantized_gemm_rounds_and_saturates() -> None:
     i = make(ROWS["QuantizedGEMM"], a_scale=0.5, b_scale=0.25, c_scale=0.25, m=2, n=2, k=3)
     a, b = [127, 127, 127, 1, 2, 3], [127, -127, 127, -127, 127, 1]
@@ -798,8 +817,9 @@ def test_every_array_extension_is_tested_here() -> None:
     """A new row must come with a test: this list is what the tests above run."""
     tested = {*REDUCTIONS, "ParallelReduce", "ParallelMap", "ParallelMapBinary", "GEMM", "BatchedGEMM", "SummedGEMM",
               "SparseGEMM",
-              "MixedPrecisionGEMM", "FusedGEMM", "QuantizedGEMM", "TensorContract", "Conv2D", "ChannelsLastConv2D",
-              "Conv2DGradInput", "ChannelsLastConv2DGradInput", "Conv2DGradWeight", "ChannelsLastConv2DGradWeight",
+              "MixedPrecisionGEMM", "FusedGEMM", "IntegerGEMM", "QuantizedGEMM", "TensorContract", "Conv2D",
+              "ChannelsLastConv2D", "Conv2DGradInput", "ChannelsLastConv2DGradInput", "Conv2DGradWeight",
+              "ChannelsLastConv2DGradWeight",
               "FusedConv2D", "FFT", "LayerNorm",
               "BatchNorm", "GroupNorm", "Softmax", "Attention", "FlashAttention", "BatchedAttention",
               "BatchedAttentionGradQuery", "BatchedAttentionGradKeyValue", "LayerScale", "RoPE",

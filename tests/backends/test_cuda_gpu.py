@@ -130,6 +130,14 @@ def test_large_products_of_float32(m, n, k, batch, turned, precision, error):
     np.testing.assert_allclose(found, wanted, atol=error * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize(("m", "n", "k"), [(256, 256, 128), (1000, 777, 2032), (1, 64, 4096), (4096, 4096, 64)])
+def test_products_of_int8(m, n, k):
+    x, w = (RNG.integers(-128, 128, shape).astype(np.int8) for shape in ((m, k), (n, k)))
+    product = ek.jit(lambda x, w: x.astype("int32") @ w.astype("int32").T)
+    found = product(ek.tensor(x, device="cuda"), ek.tensor(w, device="cuda")).numpy()
+    np.testing.assert_array_equal(found, (x.astype(np.float64) @ w.astype(np.float64).T).astype(np.int32))
+
+
 def test_terms_beyond_the_end_are_zeros_in_both_factors():
     """Copies of slabs reach beyond the end of the sums, and 0 · ∞ is no 0."""
     for terms in (68, 100):

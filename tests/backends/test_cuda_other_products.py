@@ -131,8 +131,8 @@ def test_transposed_operands_are_read_where_they_lie(driver, small):
 
 
 def test_small_exact_products_are_code_of_lanes(driver):
-    x = ek.tensor(np.ones((64, 64), np.float32), device="cuda")
-    assert (x @ x).sum().item() == 64**3
+    x = ek.tensor(np.ones((8, 8), np.float32), device="cuda")
+    assert (x @ x).sum().item() == 8**3
     assert not driver.at_once
 
 
@@ -188,6 +188,54 @@ def test_less_precision_lets_factors_be_rounded(driver, precision):
     assert [ROUNDED in program.metadata for program in done] == [True] * 3
 
 
+# --- integers -------------------------------------------------------------------------------------------
+
+
+def integers(m: int = 256, n: int = 320, k: int = 144, *, turned: tuple[bool, bool] = (False, True)) -> Program:
+    b = ProgramBuilder("p")
+    places = [b.buffer(name, Type.I32 if name == "c" else Type.I8).address for name in "cab"]
+    b.integer_gemm(*places, m=m, n=n, k=k, transpose_a=turned[0], transpose_b=turned[1])
+    return b.build()
+
+
+def test_products_of_int8_are_those_of_groups_of_warps_where_terms_lie_side_by_side():
+    found = whole(integers(), PROCESSORS)
+    assert found is not None
+    assert "k32.s32.s8.s8" in found.text
+    assert ".f32" not in found.text
+    assert [(one.box[0], one.ty) for one in found.maps] == [(128, Type.I8)] * 2
+    for turned in WAYS:
+        assert (whole(integers(turned=turned), PROCESSORS) is None) == (turned != (False, True))
+    assert whole(integers(k=100), PROCESSORS) is None
+    assert whole(integers(m=0), PROCESSORS) is None
+
+
+def test_int8_that_is_multiplied_as_int32_is_multiplied_as_it_is(driver):
+    rng = np.random.default_rng(6)
+    x, w = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((20, 48), (24, 48)))
+    given = [ek.tensor(v, device="cuda") for v in (x, w)]
+    wanted = x.astype(np.int32) @ w.astype(np.int32).T
+
+    def product(x, w):
+        return x.astype("int32") @ w.astype("int32").T
+
+    found = ek.jit(product)(*given)
+    assert found.dtype is ek.int32
+    np.testing.assert_array_equal(found.numpy(), wanted)
+    np.testing.assert_array_equal(ek.jit(lambda x, w: x.astype("int32") @ w.T.astype("int32"))(*given).numpy(), wanted)
+    done = [program for program in driver.programs.values() if program.digest in driver.at_once]
+    assert [program.instructions[0].op.name for program in done] == ["IntegerGEMM"]
+    before = len(driver.at_once)
+    for left, right in ((x[:, :40], w[:, :40]), (x, w.T.copy().T)):  # rows of no 16 bytes; lines side by side
+        on = (
+            ek.tensor(np.ascontiguousarray(left), device="cuda"),
+            ek.tensor(np.ascontiguousarray(right.T), device="cuda"),
+        )
+        plain = ek.jit(lambda x, y: x.astype("int32") @ y.astype("int32"))(*on)
+        np.testing.assert_array_equal(plain.numpy(), left.astype(np.int32) @ right.astype(np.int32).T)
+    assert len(driver.at_once) == before
+
+
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas, which NVIDIA's toolkit has, is not installed")
 def test_the_assembler_takes_kernels(tmp_path):
     large = lane_tiling.best(plain(4096, 4096, 4096), PROCESSORS)
@@ -195,6 +243,7 @@ def test_the_assembler_takes_kernels(tmp_path):
     for turned in WAYS[:2]:
         p = other_products.placed(plain(1000, 1024, 520, turned))
         texts.append(other_products.product_kernel(p, tiling.tiles(2)[0][0], 512, 96))
+    texts.append(whole(integers(), PROCESSORS).text)
     for text in texts:
         said = assembled(text, tmp_path)
         assert " 0 bytes spill stores" in said

@@ -20,6 +20,7 @@ from eshkol.errors import IsaError
 G = Group.COMPLEX
 M, N, K, BATCH = count("m"), count("n"), count("k"), count("batch")
 LONGEST_FFT = 1 << 20
+LONGEST_SUM = 1 << 16  # products of I8, whose sum I32 holds
 
 
 # --- matrix products ------------------------------------------------------------------------------
@@ -74,6 +75,22 @@ def _expand_mixed(b: CodeBuilder, i: Instruction) -> None:
         emit.put(b, i.c, emit.flat(b, (i.m, i.n), (r, c)), Type.F32, total)
 
 
+def _integer(i: Instruction, a: Array, b: Array) -> tuple[Array]:
+    one, other = factors(i, a, b)
+    return (one.astype(np.int64) @ other.astype(np.int64),)
+
+
+def _expand_integer(b: CodeBuilder, i: Instruction) -> None:
+    with b.loop(i.m) as r, b.loop(i.n) as c:
+        total = product(b, i, Type.I8, Type.I32, r, c)
+        emit.put(b, i.c, emit.flat(b, (i.m, i.n), (r, c)), Type.I32, total)
+
+
+def _check_terms(i: Instruction) -> None:
+    if i.k > LONGEST_SUM:
+        raise IsaError(f"{i.op.name}: k = {i.k} could overflow the I32 sum; the limit is {LONGEST_SUM}", span=i.span)
+
+
 def combined_scale(i: Instruction) -> float:
     return float(i.a_scale * i.b_scale / i.c_scale)
 
@@ -106,8 +123,7 @@ def _check_quantized(i: Instruction) -> None:
             f"QuantizedGEMM: a_scale·b_scale/c_scale is {combined_scale(i)} for scales {scales}", span=i.span,
             hint="keep the product and the quotient of the scales in the range of F64",
         )  # fmt: skip
-    if i.k > 1 << 16:
-        raise IsaError(f"QuantizedGEMM: k = {i.k} could overflow the I32 sum; the limit is 65536", span=i.span)
+    _check_terms(i)
 
 
 _mk, _kn, _mn = (lambda i: stored(i, "a")), (lambda i: stored(i, "b")), (lambda i: (i.m, i.n))
@@ -119,6 +135,9 @@ row("GEMM", G, "C = alpha·A·B + beta·C for A of m×k (k×m in memory if trans
 row("MixedPrecisionGEMM", Group.ADVANCED, "C = A·B with 16-bit A and B, summed and stored in F32",
     (TY, write("c", _mn, Type.F32), read("a", _mk), read("b", _kn), M, N, K),
     Arrays(lambda i, a, b: (a @ b,)), frozenset({Type.F16, Type.BF16}), expand=_expand_mixed, traps=True)  # fmt: skip
+row("IntegerGEMM", Group.ADVANCED, "C = A·B with I8 A and B, transposed or not, summed and stored in I32",
+    (write("c", _mn, Type.I32), read("a", _mk, Type.I8), read("b", _kn, Type.I8), M, N, K, *TRANSPOSED),
+    Arrays(_integer), expand=_expand_integer, check=_check_terms, traps=True)  # fmt: skip
 row("QuantizedGEMM", Group.ADVANCED, "C = A·B·(a_scale·b_scale/c_scale) in I8: summed in I32, rounded, saturated",
     (write("c", _mn, Type.I8), read("a", _mk, Type.I8), read("b", _kn, Type.I8),
      real("a_scale"), real("b_scale"), real("c_scale"), M, N, K),

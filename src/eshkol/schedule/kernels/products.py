@@ -13,7 +13,7 @@ import numpy as np
 
 from eshkol.atlas.operands import Activation, BufferOffset
 from eshkol.atlas.table.networks import attended
-from eshkol.ops import shapes
+from eshkol.ops import dtypes, shapes
 from eshkol.ops.contraction import BATCH_AXES, wide
 from eshkol.ops.row import STRUCTURE, Aval, HasAval, Macro, NoDerivative, Op, Shape, row
 
@@ -151,6 +151,22 @@ SEEN_PRODUCT: Op = row(Op(
     name="seen_product", doc="alpha·x·y of matrices that are read where they lie.", function=None, names=("x", "y"),
     group=STRUCTURE, method=False, infer=_infer_seen, reference=_reference_seen, derivative=_AFTER,
     lower=Macro(_macro_seen),
+))  # fmt: skip
+
+
+def _integer_sizes(x: HasAval, y: HasAval) -> dict[str, int]:
+    return {"m": x.shape[0], "n": y.shape[0], "k": x.shape[1]}
+
+
+def _macro_integers(b: Any, a: None, out: Any, x: Any, y: Any) -> None:
+    b.integer_gemm(out.address, x.address, y.address, transpose_b=True, **_integer_sizes(x, y))
+
+
+INTEGER_PRODUCT: Op = row(Op(
+    name="integer_product", doc="x·yᵀ of matrices of int8, in int32.", function=None, names=("x", "y"), group=STRUCTURE,
+    method=False, infer=lambda a, x, y: Aval((x.shape[0], y.shape[0]), dtypes.int32),
+    reference=lambda a, x, y: np.matmul(x.astype(np.int32), y.astype(np.int32).T), derivative=_AFTER,
+    lower=Macro(_macro_integers),
 ))  # fmt: skip
 
 

@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eshkol.atlas.machines import MachineDescription
+from eshkol.atlas.table.linear import LONGEST_SUM
 from eshkol.graph.node import Node, make
 from eshkol.ops import TABLE, dtypes, shapes
 from eshkol.ops.contraction import COUNTED, matrix_product
@@ -39,11 +40,12 @@ from eshkol.ops.movement import ToShape, expand, permute, reshape
 from eshkol.ops.row import Op, Shape
 from eshkol.ops.slicing import slice_
 from eshkol.ops.structural import CONST
-from eshkol.schedule.kernels.matrix_operands import read_as
+from eshkol.schedule.kernels.matrix_operands import CHUNK_BYTES, read_as
 from eshkol.schedule.kernels.matrix_products import fit_together, lie_well, multiplies
 from eshkol.schedule.kernels.products import (
     ATTENDED,
     FOLLOWED_PRODUCT,
+    INTEGER_PRODUCT,
     SEEN_PRODUCT,
     Attended,
     Followed,
@@ -126,7 +128,7 @@ class Operand(NamedTuple):
 
 
 def operand(x: Node, *, widened: bool = False) -> Operand:
-    """What an operand is read from, behind nodes that move or scale its elements, or make float32 of 16-bit floats."""
+    """What an operand is read from, behind nodes that move or scale its elements, or widen them (`widens`)."""
     passed: list[Node] = []
     at = x
     while len(passed) < LOOKED_THROUGH and at.data is None:
@@ -164,8 +166,11 @@ def number_of(node: Node) -> float | None:
 
 
 def widens(node: Node) -> bool:
-    """Whether a node makes float32 of 16-bit floats."""
-    return node.op is cast and node.dtype is dtypes.float32 and is_half(node.inputs[0])
+    """Whether a node makes float32 of 16-bit floats, or int32 of int8."""
+    if node.op is not cast:
+        return False
+    given = node.inputs[0]
+    return is_half(given) if node.dtype is dtypes.float32 else (given.dtype, node.dtype) == (dtypes.int8, dtypes.int32)
 
 
 def is_half(node: Node) -> bool:
@@ -250,7 +255,9 @@ def _seen(product: Node, scale: float, order: tuple[int, ...]) -> Match | None:
 
 
 def _in_fragments(target: MachineDescription, node: Node, users: Counter[Node]) -> Match | None:
-    """A product in fragments with its operands where they lie, if one of them lies elsewhere."""
+    """A product in fragments with its operands where they lie, if one of them lies elsewhere; or one of int8."""
+    if node.dtype is dtypes.int32:
+        return _of_integers(target, node)
     if not _is_product(node) or not multiplies(node, target):
         return None
     if (read_as(node.dtype, target) or (node.dtype,))[0] is not node.dtype:  # then it is copied anyway
@@ -265,6 +272,20 @@ def _in_fragments(target: MachineDescription, node: Node, users: Counter[Node]) 
         if all(o in plain or (o.scale == 1.0 and well) for o, well in lie) and fit_together(node, target, seen):
             return Match(SEEN_PRODUCT, seen, tuple((o.base, o.base.shape) for o in (x, y)))
     return None
+
+
+def _of_integers(target: MachineDescription, node: Node) -> Match | None:
+    """A product of int32 whose factors are of int8, if terms lie side by side in both and it is one instruction."""
+    if target.matrices is None or not target.matrices.whole or len(node.shape) != 2 or node.data is not None:
+        return None
+    x, y = (operand(factor, widened=True) for factor in node.inputs)
+    if any(o.base.dtype is not dtypes.int8 or len(o.base.shape) != 2 for o in (x, y)):
+        return None
+    terms = x.base.shape[1]
+    fits = min(*node.shape, terms) > 0 and terms % CHUNK_BYTES == 0 and terms <= LONGEST_SUM
+    if not fits or x.view != View.of(x.base.shape) or y.view.turned() != View.of(y.base.shape):
+        return None
+    return Match(INTEGER_PRODUCT, None, tuple((o.base, o.base.shape) for o in (x, y)))
 
 
 def _product(node: Node, users: Counter[Node]) -> Match | None:

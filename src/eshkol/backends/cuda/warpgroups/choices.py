@@ -210,7 +210,7 @@ def attention_tiles(a: Attention, first: attention.Tile, processors: int) -> lis
 
 
 def gradient_tiles(g: Gradients, first: attention_gradients.Tile, processors: int) -> list[attention_gradients.Tile]:
-    """Tiles of heads as wide as those of the first; of the widest, whose results are shared by groups, there are none."""
+    """Tiles of heads as wide as those of the first; there are none of the widest, where groups have results apart."""
     if first.parted:
         return []
     found = [

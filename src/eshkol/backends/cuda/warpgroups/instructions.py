@@ -84,6 +84,9 @@ def whole(program: Program, processors: int, pick: Pick = by_model) -> Whole | N
         return _summed(i, Layout.of(program), processors)
     if i.op.name == "ChannelsLastConv2DGradWeight":
         return _weight_gradient(i, Layout.of(program), processors)
+    if i.op.name == "IntegerGEMM":
+        integers = _integer_product(i)
+        return None if integers is None else _other_product(integers, Layout.of(program), processors)
     if i.op.name not in ("GEMM", "BatchedGEMM"):
         return None
     p = _product(i)
@@ -137,6 +140,16 @@ def _other_product(p: Product, layout: Layout, processors: int) -> Whole | None:
         return None
     text = other_products.product_kernel(p, tile, with_maps(layout, len(found))[1], 8 * layout.word(p.c.buffer))
     return Whole(text, tiling.blocks(p, tile, processors), tile.threads, tile.memory, found)
+
+
+def _integer_product(i: Instruction) -> Product | None:
+    operands = i.a, i.b, i.c
+    if min(i.m, i.n, i.k) == 0 or not all(isinstance(x, BufferOffset) for x in operands):
+        return None
+    turned = i.transpose_a, i.transpose_b, False
+    lengths = stored(i, "a")[1], stored(i, "b")[1], i.n
+    a, b, c = (Matrices(x.handle, x.offset, n, t, ()) for x, n, t in zip(operands, lengths, turned, strict=True))
+    return other_products.placed(Product(Type.I8, i.m, i.n, i.k, (), a, b, c))
 
 
 def _product(i: Instruction) -> Product | None:

@@ -13,9 +13,10 @@ from eshkol.backends.cuda.warpgroups.products import Product
 
 # With what a result takes, against what one of the first takes.
 TILES = (
-    (LaneTile(128, 128, 8, 8, 1, 3, 2), 1.0), (LaneTile(64, 128, 8, 8, 2, 4, 1), 1.09),
-    (LaneTile(64, 64, 8, 8, 2, 4, 2), 1.14),
+    (LaneTile(128, 128, 8, 8, 1, 3, 2), 1.0), (LaneTile(64, 128, 8, 8, 2, 3, 2), 1.03),
+    (LaneTile(64, 128, 8, 8, 2, 4, 1), 1.05), (LaneTile(64, 64, 8, 8, 2, 3, 3), 1.07),
 )  # fmt: skip
+ALONE = 1.1  # what a block takes that has the processor for itself, which is meant for several
 
 
 def count(p: Product, tile: LaneTile) -> int:
@@ -27,6 +28,7 @@ def best(p: Product, processors: int) -> LaneTile:
 
     def most(pair: tuple[LaneTile, float]) -> float:
         tile, cost = pair
-        return -(-count(p, tile) // processors) * tile.rows * tile.columns * cost
+        turns = -(-count(p, tile) // processors)
+        return turns * tile.rows * tile.columns * cost * (ALONE if turns == 1 < tile.resident else 1.0)
 
     return min(TILES, key=most)[0]
