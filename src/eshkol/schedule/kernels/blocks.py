@@ -58,7 +58,8 @@ def _divided(phases: Phases, target: MachineDescription, in_columns: bool, vecto
     """Into how many parts each row is cut, or so many columns together."""
     length = columns(phases.runs)
     if in_columns:
-        parts = max(1, min(target.busy * target.block * vector // phases.lanes, length // FEWEST))
+        # Half of the lanes that there are: twice as many parts made sums of two columns together a quarter slower.
+        parts = max(1, min(target.busy * target.block * vector // (2 * phases.lanes), length // FEWEST))
     else:
         parts = max(1, min(-(-target.busy // phases.lanes), length // target.part_work))
     even = 1 << (parts.bit_length() - 1)
@@ -115,6 +116,8 @@ def _columns(group: Any, phases: Phases, parts: int, vector: int) -> Kernel:
                 head.put(w)
                 for node, term in w.terms(point, 0).items():
                     e.accumulate(mine[node], operation(node), term)
+                for node in phases.full_outs:
+                    w.values.at(node, point)  # with what is known of this column
         for points in rows:
             w.write_full(points, 0, {})
 
