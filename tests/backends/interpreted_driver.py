@@ -86,7 +86,6 @@ class InterpretedDriver(Driver):
         self.raised: BaseException | None = None  # by a function that native code has called
         self.natives: dict[str, Any] = {}
         self.held: list[Any] = []  # arguments of the kernels of graphs
-        self.after: dict[int, list[int]] = {}  # what nodes of graphs come after
         self.reference = ReferenceBackend()
         self._functions = {"cuGetErrorName": self._error_text, "cuGetErrorString": self._error_text}
 
@@ -219,18 +218,16 @@ class InterpretedDriver(Driver):
         self._inside(to, size)
         ctypes.memset(to, value, size)
 
-    # --- graphs: chains of what is called when they are launched, and of what stands beside each other ---
+    # --- graphs: chains of what is called when they are launched ---
 
     def cuGraphCreate(self, found: int, flags: int) -> None:
         pointed(found)[0] = self.made([])
 
     def _added(self, found: int, graph: int, after: int | None, count: int, task: list[Any]) -> None:
         nodes: list[int] = self.handles[graph]
-        before = list((ctypes.c_uint64 * count).from_address(after)) if after is not None and count else []
-        assert set(before) <= set(nodes)
+        assert [pointed(after)[0]] == nodes[-1:] if count else not nodes, "it is no chain"
         nodes.append(self.made(task))
         pointed(found)[0] = nodes[-1]
-        self.after[nodes[-1]] = before
 
     def cuGraphAddKernelNode(self, found: int, graph: int, after: int | None, count: int, what: int) -> None:
         self._added(found, graph, after, count, self._kernel_task(what))

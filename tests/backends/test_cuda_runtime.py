@@ -331,31 +331,6 @@ def test_two_graphs_take_turns_where_results_lie_in_other_memory(driver):
         assert driver.calls.count("cuGraphExecDestroy") == destroyed + 2
 
 
-def test_launches_that_need_nothing_of_each_other_are_beside_each_other_in_a_graph(driver):
-    """The updates of an optimizer, say; what comes next waits for all of them, and is waited for."""
-
-    def changed(*xs):
-        new = [x * 0.5 + 1 for x in xs]
-        long = [ek.cumsum(x, axis=0) for x in new]  # in kernels of their own
-        return *long, sum(x.sum() for x in long)
-
-    with ek.device("cuda"):
-        compiled, xs = ek.jit(changed), [ek.arange(float(k)) for k in range(3, 8)]
-        for _ in range(4):
-            found = compiled(*xs)
-        close(found, changed(*(x.to("cpu") for x in xs)))
-    after = list(driver.after.values())
-    assert len(after) >= 10
-    assert after[:5] == [[]] * 5
-    assert max(map(len, after)) == 5
-    nodes = list(driver.after)
-    for node, before in driver.after.items():  # of two nodes one comes after the other, or both after the same
-        earlier = set(before)
-        for one in reversed(nodes[: nodes.index(node)]):
-            earlier |= set(driver.after[one]) if one in earlier else set()
-        assert {one for one in nodes[: nodes.index(node)] if driver.after[one] != before} <= earlier
-
-
 @pytest.mark.parametrize("name", ["cuGraphCreate", "cuGraphAddKernelNode", "cuGraphInstantiateWithFlags",
                                   "cuGraphExecKernelNodeSetParams", "cuGraphLaunch"])  # fmt: skip
 def test_a_graph_that_the_driver_does_not_take_is_launched_one_by_one(driver, name):

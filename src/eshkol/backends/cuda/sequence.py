@@ -67,18 +67,16 @@ class CudaSequence:
         self._launched: list[_Launched] = []
         launches: list[NativeLaunch] = []
         self._words: list[native.StepWords] = []
-        beside = range(0)  # calls that need nothing of the one before them
         for k, step in enumerate(steps):
             match step:
                 case Call():
                     status = self._status.address + 8 * STATUS_WORDS * len(launches)
                     launch, program, loaded = backend.ready(step, status)
-                    self._words.append((native.CALL, len(launches), int(k in beside), 0, 0, 0))
+                    self._words.append((native.CALL, len(launches), 0, 0, 0, 0))
                     self._launched.append(_Launched(program, loaded))
                     launches.append(launch)
                 case Together():
-                    self._words.append((native.JUMP, k + 1, 0, 0, 0, 0))  # one after another, or as a graph
-                    beside = range(k + 2, k + 1 + step.count)
+                    self._words.append((native.JUMP, k + 1, 0, 0, 0, 0))  # one after another will do
                 case _:
                     self._words.append(step_words(step))
         counters = 1 + max((step.counter for step in steps if isinstance(step, Set)), default=-1)

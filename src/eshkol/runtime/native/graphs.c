@@ -5,7 +5,6 @@
 #include <string.h>
 
 #define MOST_NODES ((size_t)1 << 14)
-#define MOST_BESIDE 128 /* nodes that are beside each other: each of the next ones comes after all of them */
 #define OF_DEVICE 2 /* the driver's number of a kind of memory */
 
 typedef struct {
@@ -20,8 +19,7 @@ struct eshkol_graph {
     void *context, *graph, *ready;
     Node *nodes;
     size_t count, room, at; /* nodes, and which of them is told next */
-    size_t changes, changed_before; /* nodes that are others than they were: now, and when it was run last */
-    size_t before, beside;  /* the first node of those that a new one comes after, and of those that it is beside */
+    size_t changes, before; /* nodes that are others than they were: now, and when it was run last */
 };
 
 eshkol_graph *eshkol_graph_new(const eshkol_graph_driver *driver, void *context)
@@ -86,32 +84,20 @@ static int changed(eshkol_graph *graph, Node *node, const uint64_t *words)
     return 1;
 }
 
-/* What the newest node comes after: the one before it, or, if it is beside that, whatever that comes after; of nodes
- * that are beside each other, all. */
-static size_t before(eshkol_graph *graph, int beside, void **after)
+/* What a new node comes after: the one before it, if there is one. */
+static void *const *before(const eshkol_graph *graph)
 {
-    const size_t newest = graph->count - 1;
-    if (!beside || newest - graph->beside == MOST_BESIDE) {
-        graph->before = graph->beside;
-        graph->beside = newest;
-    }
-    for (size_t k = graph->before; k < graph->beside; k++)
-        after[k - graph->before] = graph->nodes[k].handle;
-    return graph->beside - graph->before;
+    return graph->count > 1 ? &graph->nodes[graph->count - 2].handle : NULL;
 }
 
-int eshkol_graph_kernel(eshkol_graph *graph, const eshkol_kernel_node *what, const uint64_t *words, size_t count,
-                        int beside)
+int eshkol_graph_kernel(eshkol_graph *graph, const eshkol_kernel_node *what, const uint64_t *words, size_t count)
 {
     const eshkol_graph_driver *driver = graph->driver;
     Node *node = next_node(graph, what->kernel, words, count);
     if (node == NULL)
         return -1;
-    if (graph->ready == NULL) {
-        void *after[MOST_BESIDE];
-        const size_t number = before(graph, beside, after);
-        return driver->add_kernel(&node->handle, graph->graph, number != 0 ? after : NULL, number, what);
-    }
+    if (graph->ready == NULL)
+        return driver->add_kernel(&node->handle, graph->graph, before(graph), before(graph) != NULL, what);
     return changed(graph, node, words) ? driver->set_kernel(graph->ready, node->handle, what) : 0;
 }
 
@@ -129,11 +115,9 @@ int eshkol_graph_copy(eshkol_graph *graph, uint64_t target, uint64_t source, siz
     Node *node = next_node(graph, NULL, words, 3);
     if (node == NULL)
         return -1;
-    if (graph->ready == NULL) {
-        void *after[MOST_BESIDE];
-        const size_t number = before(graph, 0, after);
-        return driver->add_copy(&node->handle, graph->graph, number != 0 ? after : NULL, number, &what, graph->context);
-    }
+    if (graph->ready == NULL)
+        return driver->add_copy(&node->handle, graph->graph, before(graph), before(graph) != NULL, &what,
+                                graph->context);
     return changed(graph, node, words) ? driver->set_copy(graph->ready, node->handle, &what, graph->context) : 0;
 }
 
@@ -146,12 +130,12 @@ int eshkol_graph_run(eshkol_graph *graph, void *queue)
     } else if (graph->at != graph->count)
         return -1;
     graph->at = 0;
-    graph->changed_before = graph->changes;
+    graph->before = graph->changes;
     graph->changes = 0;
     return graph->driver->launch(graph->ready, queue);
 }
 
 size_t eshkol_graph_changes(const eshkol_graph *graph)
 {
-    return graph->changed_before;
+    return graph->before;
 }

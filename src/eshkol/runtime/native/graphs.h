@@ -1,8 +1,7 @@
 /* What a device is asked for again and again, as one graph: its driver is told the launches and copies once, and then
  * only which addresses in them have changed.
  *
- * A graph is a chain, as a queue would run it, but for kernels that need nothing of each other: those are beside each
- * other, so that small ones are run at the same time. The functions of the driver are given by their addresses; the layouts of
+ * A graph is a chain, as a queue would run it. The functions of the driver are given by their addresses; the layouts of
  * what they take are those of NVIDIA's driver, of kernels' parameters the first version, which every driver reads.
  */
 #ifndef ESHKOL_GRAPHS_H
@@ -57,11 +56,9 @@ typedef struct eshkol_graph eshkol_graph;
 eshkol_graph *eshkol_graph_new(const eshkol_graph_driver *driver, void *context);
 
 /* The same kernels and copies are told in the same order each time, and then `eshkol_graph_run`. `words` are those of a
- * kernel's arguments that may be others than the last time; `beside` says that it needs nothing of the kernel that was
- * told before it, nor of those that this one is beside, and that they need nothing of it. 0; or what the driver says; or -1: no memory, too many, or
+ * kernel's arguments that may be others than the last time. 0; or what the driver says; or -1: no memory, too many, or
  * others than the last time. A graph that gave anything but 0 is to be freed. */
-int eshkol_graph_kernel(eshkol_graph *graph, const eshkol_kernel_node *what, const uint64_t *words, size_t count,
-                        int beside);
+int eshkol_graph_kernel(eshkol_graph *graph, const eshkol_kernel_node *what, const uint64_t *words, size_t count);
 int eshkol_graph_copy(eshkol_graph *graph, uint64_t target, uint64_t source, size_t size);
 int eshkol_graph_run(eshkol_graph *graph, void *queue);
 

@@ -46,9 +46,8 @@ static int made(eshkol_launches *all, eshkol_map *map, uint64_t *record)
     return code;
 }
 
-static int launch(eshkol_launches *all, const eshkol_step *step, eshkol_graph *graph)
+static int launch(eshkol_launches *all, eshkol_launch *one, eshkol_graph *graph)
 {
-    eshkol_launch *one = &all->launches[step->a];
     const eshkol_device *device = all->device;
     void *arguments[] = {&one->status, one->record}; /* the driver copies what they point to before it returns */
     const unsigned blocks = (unsigned)one->blocks, lanes = (unsigned)one->lanes, shared = (unsigned)one->shared;
@@ -64,7 +63,7 @@ static int launch(eshkol_launches *all, const eshkol_step *step, eshkol_graph *g
     for (int64_t k = 0; k < one->binding_count; k++)
         one->bound[k] = one->record[one->bindings[k].word];
     const eshkol_kernel_node what = {one->kernel, {blocks, 1, 1}, {lanes, 1, 1}, shared, arguments, NULL};
-    return eshkol_graph_kernel(graph, &what, one->bound, (size_t)one->binding_count, step->b != 0);
+    return eshkol_graph_kernel(graph, &what, one->bound, (size_t)one->binding_count);
 }
 
 static int copy(eshkol_launches *all, const eshkol_step *step, eshkol_graph *graph)
@@ -100,7 +99,7 @@ static int run_steps(eshkol_launches *all, eshkol_graph *graph)
         switch (step->kind) {
         case ESHKOL_CALL:
             all->tasks++;
-            code = launch(all, step, graph);
+            code = launch(all, &all->launches[step->a], graph);
             break;
         case ESHKOL_COPY:
             all->tasks++;

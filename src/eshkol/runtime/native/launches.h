@@ -69,7 +69,7 @@ typedef struct {
 
 typedef struct {
     const eshkol_device *device;
-    const eshkol_step *steps; /* a call is launches[a], beside the one before it if b is not 0; there are no regions */
+    const eshkol_step *steps; /* a call is launches[a]; there are no regions */
     int64_t step_count;
     eshkol_launch *launches;
     int64_t launch_count;

@@ -58,7 +58,8 @@ def _divided(phases: Phases, target: MachineDescription, in_columns: bool, vecto
     """Into how many parts each row is cut, or so many columns together."""
     length = columns(phases.runs)
     if in_columns:
-        parts = max(1, min(target.busy * target.block * vector // phases.lanes, length // FEWEST))
+        # Half of the lanes that there are: twice as many parts made sums of two columns together a quarter slower.
+        parts = max(1, min(target.busy * target.block * vector // (2 * phases.lanes), length // FEWEST))
         sizes = [1 << parts.bit_length(), 1 << (parts.bit_length() - 1)]
     else:
         parts = max(1, min(-(-target.busy // phases.lanes), length // target.part_work))
