@@ -33,9 +33,11 @@ def driver(monkeypatch):
     with installed(monkeypatch) as made:
         made.followed = []
 
-        def noting(program, processors, real=instructions._followed):
+        real = instructions._followed
+
+        def noting(program, *how):
             made.followed.append(program)
-            return real(program, processors)
+            return real(program, *how)
 
         monkeypatch.setattr(instructions, "_followed", noting)
         yield made

@@ -61,7 +61,7 @@ def test_products_of_16_bit_floats(left, right, dtype, tolerance):
 @pytest.mark.parametrize(
     ("m", "n", "k", "batch"),
     [(4096, 2048, 512, ()), (1, 4096, 1024, ()), (300, 304, 5000, ()), (512, 512, 16384, ()), (2050, 1998, 776, ()),
-     (130, 77, 200, (3, 2)), (8200, 8192, 64, ()), (64, 11008, 256, ())],
+     (130, 77, 200, (3, 2)), (8200, 8192, 64, ()), (64, 11008, 256, ()), (64, 3136, 64, (32,)), (8192, 768, 64, ())],
 )  # fmt: skip
 def test_products_in_all_kinds_of_tiles(m, n, k, batch, turned):
     """Tiles of a cluster, tiles that blocks share, edges, results whose rows cannot be copied, all ways to lie."""

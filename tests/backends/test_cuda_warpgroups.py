@@ -6,6 +6,7 @@ told of tensors in memory is looked at.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -24,7 +25,7 @@ from eshkol.backends.cuda import driver as drivers
 from eshkol.backends.cuda.warpgroups import attention, attention_gradients, decoding, tiling
 from eshkol.backends.cuda.warpgroups.heads import Rows
 from eshkol.backends.cuda.warpgroups.instructions import whole
-from eshkol.backends.cuda.warpgroups.products import Matrices, Product, maps, product_kernel
+from eshkol.backends.cuda.warpgroups.products import Matrices, Product, Tile, maps, product_kernel
 from eshkol.backends.cuda.warpgroups.ring import ROWS
 from eshkol.backends.cuda.warpgroups.sight import Mask, Sight
 from eshkol.errors import TensorError
@@ -148,6 +149,14 @@ def test_a_kernel_has_what_its_tile_says():
         assert (".multicast::cluster" in text) == (tile.cluster > 1)
         assert (".reqnctapercluster 2" in text) == (tile.cluster > 1)
         assert ("setmaxnreg" in text) == (tile.groups > 1)
+
+
+@pytest.mark.parametrize(("columns", "pending"), [(64, 0), (128, 1), (192, 0), (256, 1)])
+def test_a_box_waits_for_what_was_held_where_it_goes(columns, pending):
+    """Boxes take turns in two places, and a tile begins with the first: an odd number of them ends there, too."""
+    text = product_kernel(plain(4096, 4096, 64), Tile(128, columns, 2, 2, 1), 512, 96)
+    waits = re.findall(r"cp.async.bulk.wait_group.read (\d)", text)
+    assert waits == [str(pending), *["1"] * (columns // 64 - 1)]
 
 
 def gradients(width: int, *, of_keys: bool, causal: bool, keys: int = 1000) -> attention_gradients.Gradients:

@@ -86,8 +86,8 @@ def is_whole(c: Correlation, target: MachineDescription) -> bool:
     edges = all(before >= 0 and after >= n for (before, after), n in zip(g.padding, least, strict=True))
     if not edges or max(*reaches, *(n + 1 for pair in g.padding for n in pair)) > FARTHEST or max(steps) > LARGEST_STEP:
         return False
-    if not c.deep and c.taps == 1 and c.channels <= SHORTEST:  # one slab: results of many tiles were wrong on an H200
-        return False
+    if not c.deep and c.taps == 1 and c.channels <= SHORTEST:
+        return False  # seen wrong on an H200 while boxes did not wait for each other (`wait_to_hold`); not seen since
     dense = c.outs * count(c.windows), count(c.windows)
     return c.deep or (c.step("result", 0), c.step("result", 2)) == dense
 

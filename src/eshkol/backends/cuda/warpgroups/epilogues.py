@@ -15,7 +15,7 @@ from eshkol.backends.cuda.warpgroups import products
 from eshkol.backends.cuda.warpgroups import ring as rings
 from eshkol.backends.cuda.warpgroups.following import Elements, Epilogue, Reach, Written
 from eshkol.backends.cuda.warpgroups.maps import LINE_ELEMENTS, TensorMap
-from eshkol.backends.cuda.warpgroups.products import BLOCK_BYTES, HELD, Product, ProductWriter, Tile
+from eshkol.backends.cuda.warpgroups.products import BLOCK_BYTES, HELD, HELD_ROWS, Product, ProductWriter, Tile
 from eshkol.backends.cuda.warpgroups.ptx import GROUP, WARP, listed, real
 from eshkol.backends.cuda.warpgroups.ring import LINE, NAMES, ROWS
 
@@ -186,14 +186,11 @@ class FollowedWriter(ProductWriter):
         k, tile = self.k, self.tile
         row, column, places = self.corner(number)
         lane = k.op("and.b32", me, WARP - 1)
-        inner = k.op("and.b32", lane, 7)
-        line = k.add(k.op("and.b32", lane, 8), inner)
-        line = k.add(k.mul(k.op("shr.u32", me, 5), 16), line)
-        chunk = k.op("shr.u32", lane, 4)
         memory = k.op("mad.lo.u32", group, HELD * BLOCK_BYTES, k.add(self.base, self.staged))
-        into = k.op("mad.lo.u32", line, LINE, memory)
+        warp = k.op("mad.lo.u32", k.op("shr.u32", me, 5), HELD_ROWS * LINE, memory)
+        into, chunks = self.held_chunks(lane, warp)
         first, barrier = k.equal(me, 0), k.add(group, 1)
-        chunks = [k.op("xor.b32", k.add(chunk, 2 * pair), inner) for pair in range(LINE_ELEMENTS // 16)]
+        boxes = len(sums) * (tile.columns // LINE_ELEMENTS) * len(self.sent)
         own = k.op("mad.lo.u32", k.op("and.b32", lane, 3), 2, column)
         eights = LINE_ELEMENTS // EIGHT
         at = 0
@@ -214,7 +211,7 @@ class FollowedWriter(ProductWriter):
                         continue
                     packed = {key: self._packed(pair, out.ty) for key, pair in found.items()}
                     with k.only(first):
-                        k.do("cp.async.bulk.wait_group.read", HELD - 1)
+                        self.wait_to_hold(boxes, begins=high == block == which == 0)
                     k.do("bar.sync", barrier, GROUP)
                     for pair, where in enumerate(chunks):
                         four = [packed[here[2 * pair + n // 2], n % 2] for n in range(4)]

@@ -369,11 +369,12 @@ class ProductWriter:
         into, chunks = self.held_chunks(lane, own)
         first, barrier = k.equal(me, 0), k.add(group, 1)
         at = 0
+        boxes = len(sums) * (tile.columns // LINE_ELEMENTS)
         for high, line_sums in enumerate(sums):
             top = k.add(row, k.op("mad.lo.u32", group, len(sums) * ROWS, k.number(high * ROWS)))
             for block in range(tile.columns // LINE_ELEMENTS):
                 with k.only(first):
-                    k.do("cp.async.bulk.wait_group.read", HELD - 1)
+                    self.wait_to_hold(boxes, begins=high == block == 0)
                 k.do("bar.sync", barrier, GROUP)
                 self.hold(into, chunks, line_sums[block * 32 :][:32], at * BLOCK_BYTES)
                 k.lines.append("    fence.proxy.async.shared::cta;")
@@ -383,6 +384,13 @@ class ProductWriter:
                     self.send_box(k.add(column, block * LINE_ELEMENTS), top, places, source)
                     k.lines.append("    cp.async.bulk.commit_group;")
                 at = (at + 1) % HELD
+
+    def wait_to_hold(self, boxes: int, *, begins: bool) -> None:
+        """Wait until the memory of the next box was copied, of a tile of so many: boxes take turns in what is held.
+
+        A tile begins with the first again. Where the one before ended there, too, that box may be the last one sent.
+        """
+        self.k.do("cp.async.bulk.wait_group.read", 0 if begins and boxes % HELD else HELD - 1)
 
     def held_chunks(self, lane: str, memory: str) -> tuple[str, list[str]]:
         """Where a warp's rows lie in shared memory from an address on: a thread's row, and the chunks of 16 bytes there
