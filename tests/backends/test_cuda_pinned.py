@@ -41,7 +41,8 @@ def test_memory_is_used_again_when_its_copies_are_made_and_no_one_holds_it(drive
         machine.copy_to(machine.allocate(STAGED), array)
         del array
         gc.collect()
-        assert machine.pinned((STAGED,), np.uint8).__array_interface__["data"][0] != address, "a part is still held"
+        other = machine.pinned((STAGED,), np.uint8)
+        assert other.__array_interface__["data"][0] != address, "a part is still held"
         waits = driver.calls.count("cuEventSynchronize")
         dropping = threading.Thread(target=lambda held: held.clear(), args=([part],))
         del part

@@ -171,7 +171,7 @@ def test_lanes_have_several_elements_of_a_column_under_way(rows: int, reads: int
     assert str(first.kernel.program).count("[x0") == reads
 
 
-@pytest.mark.parametrize(("rows", "columns", "parts"), [(8192, 3072, 256), (8192, 768, 512), (8190, 3072, 168)])
+@pytest.mark.parametrize(("rows", "columns", "parts"), [(8192, 3072, 128), (8192, 768, 512), (8190, 3072, 85)])
 def test_parts_of_columns_are_equally_long_if_they_can_be(rows: int, columns: int, parts: int) -> None:
     first = planned([sum_(x := leaf(rows, columns), 0)], [x], BLOCKS).steps[0]
     assert isinstance(first, Launch)

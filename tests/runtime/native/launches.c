@@ -383,7 +383,7 @@ int main(void)
         eshkol_binding *bindings = room(2, sizeof *bindings);
         eshkol_map *map = words == MAPPED ? room(1, sizeof *map) : NULL;
         if (map != NULL)
-            *map = (eshkol_map){MAPPED, 2, 16, 9, 2, {3, 5}, {6}, {1, 7}, 0, {0, 9}, {2, 0}, {1, 4}, 0};
+            *map = (eshkol_map){MAPPED, 2, 16, 9, 1, 2, {3, 5}, {6}, {1, 7}, 0, {0, 9}, {2, 0}, {1, 4}, 0};
         const size_t size = (size_t)words + (map != NULL ? ESHKOL_MAP_WORDS : 0);
         launches[k] = (eshkol_launch){(void *)(uintptr_t)(100 + k), 7, 32, 5, 4096 + 16 * (uint64_t)k,
                                       room(size, sizeof(uint64_t)), bindings, k % 3, k == 1,

@@ -9,8 +9,8 @@
 #define LEAST_TASKS 4 /* that a graph is quicker for than launches are */
 #define MANY_CHANGES 16 /* of a graph from one run to the next, of which a second graph is worth having */
 
-/* Makes a map of a record anew, if its tensor lies elsewhere. Rows are fetched to the cache 256 bytes at a time, and what
- * lies beyond an edge is zero. */
+/* Makes a map of a record anew, if its tensor lies elsewhere. Rows are fetched to the cache 256 bytes at a time, and
+ * what lies beyond an edge is zero. */
 static int made(eshkol_launches *all, eshkol_map *map, uint64_t *record)
 {
     enum { PLAIN = 0, ROWS_OF_128 = 3, LINES_OF_256 = 3, ZERO = 0, ALIGNMENT = 64 };

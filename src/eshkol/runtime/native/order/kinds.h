@@ -1,5 +1,5 @@
-/* rows.h and extremes.h for one kind of processor: KIND(name) is what it calls its functions, TARGET what the processor has (as GCC and Clang name it),
-   BYTES how many a vector has. Included once by each file that chooses these. */
+/* rows.h and extremes.h for one kind of processor: KIND(name) is how it calls its functions, TARGET what the processor
+   has (as GCC and Clang name it), BYTES how many a vector has. Included once by each file that chooses these. */
 #include "order.h"
 
 #include <stdlib.h>
