@@ -388,6 +388,25 @@ def check_size(size: object, limit: int, what: str) -> int:
     return size
 
 
+def refuse_launch(backend: str, device: str, shared_bytes: int, program: Program, launch: LaunchConfig) -> None:
+    """Refuse what a device cannot run whose blocks are done in no order and share no more memory than that."""
+    names = {i.op.name: i for i in program.instructions}
+    if launch.shared_memory > shared_bytes:
+        raise BackendUnavailable(
+            f"a block of {device} has {shared_bytes} bytes of shared memory at most, not {launch.shared_memory}"
+        )
+    if "GridSync" in names and launch.blocks > 1:
+        raise BackendUnavailable(
+            f"the {backend} backend has GridSync for launches of one block only, not of {launch.blocks}",
+            span=names["GridSync"].span, hint="launch one block, or split the program there",
+        )  # fmt: skip
+    if "PhaseWrite" in names and launch.total_threads > 1:
+        raise BackendUnavailable(
+            f"the {backend} backend has PhaseWrite for launches of one lane only: lanes write in no order",
+            span=names["PhaseWrite"].span,
+        )
+
+
 def as_bytes(data: Any) -> Array:
     """Host data as a flat array of bytes."""
     if isinstance(data, np.ndarray):

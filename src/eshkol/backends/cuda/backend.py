@@ -37,6 +37,7 @@ from eshkol.backends.base import (
     bind_params,
     bind_scalar,
     check_size,
+    refuse_launch,
 )
 from eshkol.backends.cuda import devices, modules
 from eshkol.backends.cuda import driver as drivers
@@ -49,9 +50,7 @@ from eshkol.backends.cuda.pinned import PinnedMemory
 from eshkol.backends.cuda.sequence import CudaSequence, no_faults
 from eshkol.backends.cuda.streams import CudaStream, Streams
 from eshkol.backends.cuda.translate import (
-    GRID_WIDE,
     KERNEL,
-    SERIAL,
     cached_ptx,
     in_base_instructions,
     ptx,
@@ -522,24 +521,9 @@ class CudaBackend(Backend):
         return self._driver.error(code, ASKED[asked])
 
     def _check_launch(self, program: Program, launch: LaunchConfig) -> None:
-        names = {i.op.name: i for i in program.instructions}
         if launch.blocks > GRID_LIMIT:
             raise BackendUnavailable(f"a GPU runs {GRID_LIMIT} blocks at most, not {launch.blocks}")
-        if launch.shared_memory > self.device.shared_bytes:
-            raise BackendUnavailable(
-                f"a block of {self.device.name} has {self.device.shared_bytes} bytes of shared memory at most, "
-                f"not {launch.shared_memory}"
-            )
-        if GRID_WIDE in names and launch.blocks > 1:
-            raise BackendUnavailable(
-                f"the cuda backend has GridSync for launches of one block only, not of {launch.blocks}",
-                span=names[GRID_WIDE].span, hint="launch one block, or split the program there",
-            )  # fmt: skip
-        if SERIAL in names and launch.total_threads > 1:
-            raise BackendUnavailable(
-                "the cuda backend has PhaseWrite for launches of one lane only: lanes write in no order",
-                span=names[SERIAL].span,
-            )
+        refuse_launch(self.name, self.device.name, self.device.shared_bytes, program, launch)
 
     def _record(self, prepared: Prepared, launch: LaunchConfig) -> LaunchRecord:
         return LaunchRecord(prepared.layout, launch, self._classes() if prepared.has_classes else 0)

@@ -41,8 +41,6 @@ PLAIN = (7, 5)  # the oldest compute capability: from here on every type has ato
 # Compute capability from which on → version of PTX that LLVM writes for it. A driver reads all versions up to its own.
 _PTX = {(12, 0): 87, (10, 0): 86, (9, 0): 80, (8, 9): 78, (8, 6): 71, (8, 0): 70, (7, 5): 64}
 _NEWEST = {9: "a"}  # major version whose own instructions have a target of their own
-GRID_WIDE = "GridSync"
-SERIAL = "PhaseWrite"
 NEIGHBOURS = frozenset({"NBRLoad", "NBRStore"})
 SHORT = frozenset({Type.BF16, Type.F16})
 OWN = {  # instructions that GPUs have something for, of these types: see `lane.py`

@@ -36,6 +36,7 @@ from eshkol.backends.base import (
     as_bytes,
     bind_params,
     check_size,
+    refuse_launch,
 )
 from eshkol.backends.lanes.guards import Guard, find_guard
 from eshkol.backends.lanes.layout import SITE_BITS
@@ -53,7 +54,6 @@ LOG = 2000  # letters of what a driver says of a kernel that it refuses
 GRAIN = 8  # of bytes of buffers: atomics of small types touch whole words
 NO_FAULT = (1 << 32) - 1
 WHOLE_LANES = 8192  # from here on a CPU runs full blocks without the guard, so that it takes their lanes in vectors
-SERIAL, GRID_WIDE = "PhaseWrite", "GridSync"
 MEMORY_ERRORS = ("MEM_OBJECT_ALLOCATION_FAILURE", "OUT_OF_HOST_MEMORY", "OUT_OF_RESOURCES")
 
 
@@ -391,26 +391,11 @@ class OpenClBackend(Backend):
         return min(bound, launch.total_threads)
 
     def _check_launch(self, program: Program, launch: LaunchConfig) -> None:
-        names = {i.op.name: i for i in program.instructions}
         if launch.block_size > self.device.lanes:
             raise BackendUnavailable(
                 f"a block of {self.device.name} has {self.device.lanes} lanes at most, not {launch.block_size}"
             )
-        if launch.shared_memory > self.device.shared_bytes:
-            raise BackendUnavailable(
-                f"a block of {self.device.name} has {self.device.shared_bytes} bytes of shared memory at most, "
-                f"not {launch.shared_memory}"
-            )
-        if GRID_WIDE in names and launch.blocks > 1:
-            raise BackendUnavailable(
-                f"the opencl backend has GridSync for launches of one block only, not of {launch.blocks}",
-                span=names[GRID_WIDE].span, hint="launch one block, or split the program there",
-            )  # fmt: skip
-        if SERIAL in names and launch.total_threads > 1:
-            raise BackendUnavailable(
-                "the opencl backend has PhaseWrite for launches of one lane only: lanes write in no order",
-                span=names[SERIAL].span,
-            )
+        refuse_launch(self.name, self.device.name, self.device.shared_bytes, program, launch)
 
     def _memory(self, binding: Binding) -> Memory:
         value = binding.value
