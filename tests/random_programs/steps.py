@@ -337,7 +337,7 @@ def _softmax_numpy(a: tuple[str, int], x: Any) -> Any:
     shifted = x - x.max(axis, keepdims=True) if x.size else x
     e = np.exp(-shifted if name == "softmin" else shifted)
     if name == "softmin":
-        e = np.exp(x.min(axis, keepdims=True) - x)
+        e = np.exp(x.min(axis, keepdims=True) - x) if x.size else x
     share = e / e.sum(axis, keepdims=True)
     return np.log(share) if name == "log_softmax" else share
 
