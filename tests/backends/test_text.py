@@ -19,9 +19,9 @@ from eshkol.atlas.table import ROWS
 from eshkol.atlas.text import assemble
 from eshkol.atlas.types import Type
 from eshkol.backends.lanes.promises import promises
-from eshkol.backends.opencl.backend import in_base_instructions
 from eshkol.backends.opencl.dialect import OpenClC
 from eshkol.backends.text import wide
+from eshkol.backends.text.backend import in_base_instructions
 from eshkol.backends.text.scalars import LOWERED
 from eshkol.backends.text.writer import TextKernel, write_kernel
 from eshkol.errors import BackendUnavailable
