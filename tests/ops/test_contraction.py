@@ -46,6 +46,16 @@ def test_random_einsums_are_numpys(case, optimize):
     np.testing.assert_array_equal(value("einsum", text, *operands, optimize=optimize), np.einsum(text, *operands))
 
 
+@pytest.mark.parametrize("text", ["i,j->i", "i,j->", "i,j,k->ki", "ij,k->k", "i,ij,k->ik"])
+def test_einsum_over_an_empty_axis_is_zero_whatever_the_others_hold(text):
+    extents = {"i": 3, "j": 0, "k": 2}
+    operands = [np.resize([1.0, np.nan, np.inf], [extents[n] for n in part]) for part in text.split("->")[0].split(",")]
+    wanted = np.einsum(text, *operands)
+    assert (wanted == 0).all()
+    for optimize in (True, False):
+        np.testing.assert_array_equal(value("einsum", text, *operands, optimize=optimize), wanted)
+
+
 def test_einsum_follows_the_order_it_is_given():
     rng = np.random.default_rng(0)
     operands = [rng.normal(size=s) for s in ((2, 3), (3, 4), (4, 2), (2, 5))]

@@ -68,6 +68,7 @@ def work(given: argparse.Namespace) -> None:
     for seed in range(int(first), int(first) + int(count)):
         if time.monotonic() > end:
             break
+        print(json.dumps({"at": seed}), flush=True)
         failure = attempt(seed, backend, given.ways, tally, given.most)
         if failure is not None:
             print(json.dumps({"seed": seed, "backend": backend, "shown": str(smallest(failure))}), flush=True)
@@ -88,10 +89,16 @@ def process(
     ]  # fmt: skip
     place = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
     environment = {**how, **os.environ, "ESHKOL_THREADS": how["ESHKOL_THREADS"], "PYTHONPATH": place}
+    environment["PYTHONFAULTHANDLER"] = "1"  # a process that is ended by a signal says where it was
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    found = [line for line in lines if "at" not in line]
     if done.returncode:
-        found.append({"seed": first, "backend": backend, "shown": f"a process of {count} ended: {done.stderr[-3000:]}"})
+        last = max((line["at"] for line in lines if "at" in line), default=first)
+        began = f"of the programs {first} to {first + count - 1} on {backend}, with {how}, ended with {done.returncode}"
+        found.append({
+            "seed": last, "backend": backend, "shown": f"a process {began} at {last}: {done.stderr[-3000:]}"
+        })  # fmt: skip
     return found
 
 

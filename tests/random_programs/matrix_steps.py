@@ -30,8 +30,18 @@ def _matrices(v: Known) -> bool:
 # --- einsum ---------------------------------------------------------------------------------------
 
 
-@kind("einsum", lambda a, *xs: ek.einsum(a, ek.sin(xs[0]), *xs[1:]),
-      numpys=lambda a, *xs: np.einsum(a, np.sin(xs[0]), *xs[1:]), weight=5, folds=True)  # fmt: skip
+def _numpys_einsum(text: str, *arrays: Any) -> Any:
+    """A sum over nothing is 0: NumPy has 0 or NaN where something else is infinite, as its loops happen to go."""
+    terms, result = text.split("->")
+    extents = {
+        n: m for term, x in zip(terms.split(","), arrays, strict=True) for n, m in zip(term, x.shape, strict=True)
+    }
+    if any(m == 0 for n, m in extents.items() if n not in result):
+        return np.zeros([extents[n] for n in result])
+    return np.einsum(text, np.sin(arrays[0]), *arrays[1:])
+
+
+@kind("einsum", lambda a, *xs: ek.einsum(a, ek.sin(xs[0]), *xs[1:]), numpys=_numpys_einsum, weight=5, folds=True)
 def _einsum(c: Chooser, values: Sequence[Known]) -> Step | None:
     """Each axis has a letter of its extent, one that was there already or a new one; any of them are kept."""
     args: list[int] = []

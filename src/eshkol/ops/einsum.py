@@ -17,7 +17,7 @@ import numpy as np
 from eshkol.errors import ShapeError, TensorError
 from eshkol.ops import dtypes, shapes
 from eshkol.ops.contraction import GROUP, Labels, arranged, contract, wide
-from eshkol.ops.creation import iota
+from eshkol.ops.creation import full, iota
 from eshkol.ops.elementwise import cast, equal, where
 from eshkol.ops.movement import reshape
 from eshkol.ops.reductions import sum_
@@ -233,6 +233,8 @@ def einsum(subscripts: str, *operands: Value, optimize: Any = True) -> Any:
         Term(cast(x, dtype) if x.dtype is not dtype else x, n) for x, n in zip(operands, told.operands, strict=True)
     ]
     extents = _extents(terms)
+    if any(extent == 0 and label not in told.output for label, extent in extents.items()):
+        return full(terms[0].value, tuple(extents[n] for n in told.output), 0, dtype)  # whatever the others hold
     terms = _totalled([_squeezed(_diagonal(term), extents) for term in terms], told.output)
     path = [tuple(range(len(terms)))] if optimize is False else _path(optimize)
     for step in path or ():
