@@ -387,17 +387,21 @@ static void NAMED(cholesky)(void *context, int64_t begin, int64_t end)
     for (int64_t number = begin; number < end; number++) {
         const T *x = NAMED(operand)(linear, 0, number, n * n);
         T *out = (T *)linear->out[0] + number * n * n;
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t j = 0; j <= i; j++)
-                out[i * n + j] = NAMED(mean)(x[i * n + j], NAMED(turned)(x[j * n + i]));
+        for (int64_t first = 0; first < n; first += LEAF) /* lines of a cache are read once, down the columns too */
+            for (int64_t j = 0; j < n && j < first + LEAF; j++)
+                for (int64_t i = j > first ? j : first; i < n && i < first + LEAF; i++)
+                    out[i * n + j] = NAMED(mean)(x[i * n + j], NAMED(turned)(x[j * n + i]));
         if (!NAMED(root)(&work, n, out, n))
             eshkol_linear_fault(linear, (uint64_t)number);
         const int upper = (linear->flags & ESHKOL_CHOLESKY_UPPER) != 0;
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t j = i + 1; j < n; j++) {
-                out[i * n + j] = upper ? NAMED(turned)(out[j * n + i]) : NAMED(of)(0);
-                out[j * n + i] = upper ? NAMED(of)(0) : out[j * n + i];
-            }
+        for (int64_t first = 0; first < n && upper; first += LEAF)
+            for (int64_t j = 0; j < n && j < first + LEAF; j++)
+                for (int64_t i = j + 1 > first ? j + 1 : first; i < n && i < first + LEAF; i++) {
+                    out[j * n + i] = NAMED(turned)(out[i * n + j]);
+                    out[i * n + j] = NAMED(of)(0);
+                }
+        for (int64_t i = 0; i < n && !upper; i++)
+            memset(out + i * n + i + 1, 0, (size_t)(n - i - 1) * sizeof(T));
     }
     free(memory);
 }
