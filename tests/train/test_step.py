@@ -52,6 +52,59 @@ def test_a_seed_gives_the_same_run_bit_for_bit() -> None:
         np.testing.assert_array_equal(value, second[1][name])
 
 
+# --- steps that are not waited for ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", ["cpu", "discrete"])
+def test_steps_ahead_are_the_same_bit_for_bit(device: str) -> None:
+    with ek.device(device):
+        (losses, state), (others, other) = trained(), trained(ahead=True)
+    assert losses == others
+    for name, value in state.items():
+        np.testing.assert_array_equal(value, other[name])
+
+
+@pytest.mark.parametrize("device", ["cpu", "discrete"])
+def test_what_a_step_ahead_met_is_told_by_the_next_and_it_changed_nothing(device: str) -> None:
+    with ek.device(device):
+        model, (x, y) = network(), batch()
+    opt = optim.Adam(model.parameters(), lr=0.05)
+    step = Step(model, ek.cross_entropy, opt, ahead=True)
+    step(x, y)
+    before = {name: value.numpy() for name, value in model.state_dict().items()}
+    bad = step(x * np.inf, y)
+    assert np.isnan(bad.loss.item())  # a number like any other: nobody was told yet
+    for name, value in model.state_dict().items():
+        np.testing.assert_array_equal(value.numpy(), before[name], err_msg=name)
+    with pytest.raises(NotANumberError, match="the inputs of the batch hold") as told:
+        step(x, y)
+    assert "the batch after it was used" in str(told.value.hint)
+    assert {opt.steps[p] for p in opt.tensors} == {2}
+    step.settle()
+    assert any((value.numpy() != before[name]).any() for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("ask", [lambda step, result: result.applied, lambda step, result: step.settle(),
+                                 lambda step, result: step.state_dict()])  # fmt: skip
+def test_a_step_ahead_can_be_waited_for(ask: Any) -> None:
+    model, (x, y) = network(), batch()
+    opt = optim.SGD(model.parameters(), lr=0.05)
+    step = Step(model, ek.cross_entropy, opt, ahead=True)
+    assert step(x, y).applied
+    result = step(x * np.nan, y)
+    with pytest.raises(NotANumberError, match="the inputs of the batch hold nan"):
+        ask(step, result)
+    assert {opt.steps[p] for p in opt.tensors} == {1}
+    step.settle()  # it was told
+
+
+@pytest.mark.parametrize("how", [{"jit": False}, {"accumulate": 2}, {"loss_scale": "dynamic"}])
+def test_what_must_know_of_each_step_is_not_ahead(how: dict[str, Any]) -> None:
+    model = network()
+    with pytest.raises(TensorError, match="ahead=True goes with no"):
+        Step(model, ek.cross_entropy, optim.SGD(model.parameters(), lr=0.05), ahead=True, **how)
+
+
 @pytest.mark.parametrize("jit", [True, False])
 def test_gradients_of_two_batches_make_one_step(jit: bool) -> None:
     x, y = batch(8)

@@ -196,6 +196,12 @@ class Optimizer:
             self.steps[tensor] = self.steps.get(tensor, 0) + 1
         self.took_steps += 1
 
+    def unstepped(self, tensors: Iterable[Tensor]) -> None:
+        """Take back the count of a step that changed nothing, as was seen afterwards."""
+        for tensor in tensors:
+            self.steps[tensor] -= 1
+        self.took_steps -= 1
+
     took_steps = 0  # how many were made with this object: schedules ask
 
     # --- steps --------------------------------------------------------------------------------------------------------

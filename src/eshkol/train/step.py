@@ -10,9 +10,10 @@ A step whose loss or gradients are not finite changes nothing and says where tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite, isnan, nan
 from typing import Any, NamedTuple
 
@@ -47,7 +48,15 @@ class StepResult:
 
     loss: Tensor
     outputs: Any
-    applied: bool  # whether parameters changed: not while gradients are summed, nor when a loss scale was too large
+    _applied: bool
+    _settle: Callable[[], None] | None = None  # of a step that was not waited for
+
+    @property
+    def applied(self) -> bool:
+        """Whether parameters changed: not while gradients are summed, nor when a loss scale was too large."""
+        if self._settle is not None:
+            self._settle()
+        return self._applied
 
 
 class Handles:
@@ -115,6 +124,8 @@ class Step:
     - `precision="bfloat16"` computes products in that dtype; parameters stay as they are. `loss_scale` is a number, or
       "dynamic": steps whose gradients overflow are skipped and the scale is lowered.
     - `ema` averages the weights after each update.
+    - With `ahead=True` a call does not wait for the machine, which has the next step to do as soon as this one is done:
+      a loss or gradient that is not finite is told by the next call, by `result.applied`, or by `settle()`.
 
     >>> step = ek.train.Step(model, ek.cross_entropy, ek.optim.Adam(model.parameters(), lr=1e-3))
     >>> loss = step(images, labels).loss
@@ -133,7 +144,13 @@ class Step:
         precision: Any = None,
         loss_scale: float | str | LossScale | None = None,
         ema: EMA | None = None,
+        ahead: bool = False,
     ) -> None:
+        if ahead and (not jit or accumulate != 1 or loss_scale is not None or ema is not None):
+            raise TensorError(
+                "ahead=True goes with no jit=False, accumulate, loss_scale or ema: what comes next depends there on "
+                "whether it was finite", span=ek.here(), hint="leave ahead out: each step is waited for then",
+            )  # fmt: skip
         if not is_whole(accumulate, 1):
             raise TensorError(f"accumulate is a number of batches, not {accumulate!r}", span=ek.here())
         for name, limit in (("clip_norm", clip_norm), ("clip_value", clip_value)):
@@ -141,7 +158,8 @@ class Step:
                 raise TensorError(f"{name} is a number above zero, not {limit!r}", span=ek.here())
         self.model, self.loss, self.optimizer, self.jit = model, loss, optimizer, jit
         self.accumulate, self.clip_norm, self.clip_value = accumulate, clip_norm, clip_value
-        self.precision, self.ema = precision, ema
+        self.precision, self.ema, self.ahead = precision, ema, ahead
+        self._open: tuple[Tensor, StepInputs, Handles] | None = None  # a step that was not waited for, by its loss
         self.scale = _scale_of(loss_scale)
         self._held = HeldTensors(model, loss)
         self._sums: list[Tensor] = []  # gradients of the batches since the last update
@@ -183,9 +201,33 @@ class Step:
             if self.jit:
                 error.hint = f"{error.hint + '; ' if error.hint else ''}jit=False makes steps whose values are known"
             raise
+        if self.ahead:
+            before, self._open = self._open, (loss, given, handles)
+            self._look_at(before)  # while the machine has this one to do already
+            return StepResult(loss, outputs, True, partial(self._settled, loss))
         if not finite and (self.scale is None or not isfinite(loss.item())):  # no scale makes a loss finite
             raise self._not_finite(loss, given)
         return StepResult(loss, outputs, finite and last)
+
+    def settle(self) -> None:
+        """Wait for the last step; where its loss or a gradient was not finite, say so."""
+        last, self._open = self._open, None
+        self._look_at(last)
+
+    def _settled(self, loss: Tensor) -> None:
+        if self._open is not None and self._open[0] is loss:
+            self.settle()
+
+    def _look_at(self, step: tuple[Tensor, StepInputs, Handles] | None) -> None:
+        """Wait for a step that was not waited for; one that was not finite has changed nothing, and is not counted."""
+        if step is None:
+            return
+        loss, given, handles = step
+        if isnan(loss.item()):
+            self.optimizer.unstepped(handles.trained)
+            error = self._not_finite(loss, given)
+            error.hint = f"{error.hint}; it is told late, as ahead=True says: the batch after it was used"
+            raise error
 
     def _current(self) -> Handles:
         """The tensors that the step is about now; the same object for as long as they are the same."""
@@ -218,6 +260,7 @@ class Step:
 
     def state_dict(self) -> dict[str, Any]:
         """What it holds between calls, besides the model's and the optimizer's: summed gradients, the loss's scale."""
+        self.settle()
         sums = [bare(g) for g in self._sums]
         return {"sums": sums, "summed": self._summed, "scale": self.scale and self.scale.state_dict()}
 
@@ -227,7 +270,7 @@ class Step:
             raise TensorError("the state was saved with another loss_scale than this step has", span=ek.here())
         if self.scale is not None:
             self.scale.load_state_dict(state["scale"])
-        self._handles = Handles([], [], [])
+        self._handles, self._open = Handles([], [], []), None
         self._sums = []
         self._current()
         self._sums, self._summed = [ek.asarray(g).clone().realize() for g in state["sums"]], int(state["summed"])
@@ -312,7 +355,7 @@ class Step:
             taken.put([*after.params, *after.buffers, *(slot for held in after.slots for slot in held.values())])
             if counts is not None:
                 self._standing.counted(self.optimizer.next_steps(handles.used), *counts)
-            finite = not isnan(told.item())  # the last thing: it waits for the machine
+            finite = self.ahead or not isnan(told.item())  # the last thing: it waits for the machine
             self._keep(handles, last, finite, after)
         return told if finite else loss, outputs, finite
 
