@@ -68,20 +68,20 @@ def test_steps_ahead_are_the_same_bit_for_bit(device: str) -> None:
 def test_what_a_step_ahead_met_is_told_by_the_next_and_it_changed_nothing(device: str) -> None:
     with ek.device(device):
         model, (x, y) = network(), batch()
-    opt = optim.Adam(model.parameters(), lr=0.05)
-    step = Step(model, ek.cross_entropy, opt, ahead=True)
-    step(x, y)
-    before = {name: value.numpy() for name, value in model.state_dict().items()}
-    bad = step(x * np.inf, y)
-    assert np.isnan(bad.loss.item())  # a number like any other: nobody was told yet
-    for name, value in model.state_dict().items():
-        np.testing.assert_array_equal(value.numpy(), before[name], err_msg=name)
-    with pytest.raises(NotANumberError, match="the inputs of the batch hold") as told:
+        opt = optim.Adam(model.parameters(), lr=0.05)
+        step = Step(model, ek.cross_entropy, opt, ahead=True)
         step(x, y)
-    assert "the batch after it was used" in str(told.value.hint)
-    assert {opt.steps[p] for p in opt.tensors} == {2}
-    step.settle()
-    assert any((value.numpy() != before[name]).any() for name, value in model.state_dict().items())
+        before = {name: value.numpy() for name, value in model.state_dict().items()}
+        bad = step(x * np.inf, y)
+        assert np.isnan(bad.loss.item())  # a number like any other: nobody was told yet
+        for name, value in model.state_dict().items():
+            np.testing.assert_array_equal(value.numpy(), before[name], err_msg=name)
+        with pytest.raises(NotANumberError, match="the inputs of the batch hold") as told:
+            step(x, y)
+        assert "the batch after it was used" in str(told.value.hint)
+        assert {opt.steps[p] for p in opt.tensors} == {2}
+        step.settle()
+        assert any((value.numpy() != before[name]).any() for name, value in model.state_dict().items())
 
 
 @pytest.mark.parametrize("ask", [lambda step, result: result.applied, lambda step, result: step.settle(),
