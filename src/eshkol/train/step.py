@@ -10,7 +10,7 @@ A step whose loss or gradients are not finite changes nothing and says where tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -63,10 +63,19 @@ class Handles:
     """The tensors that a step is about. Not a structure of values but one object, to which a trace belongs."""
 
     def __init__(
-        self, trained: list[Tensor], untrained: list[Tensor], buffers: list[Tensor], used: tuple[bool, ...] = ()
-    ) -> None:
+        self, trained: list[Tensor], untrained: list[Tensor], buffers: list[Tensor], used: tuple[bool, ...] = (),
+        names: tuple[tuple[str, ...], ...] = (),
+    ) -> None:  # fmt: skip
         self.trained, self.untrained, self.buffers = trained, untrained, buffers
         self.used = used  # which of the optimizer's parameters are trained
+        self.names = names  # of what the optimizer remembers of each that is
+
+    def remembering(self, slots: Sequence[Mapping[str, Tensor]]) -> Handles:
+        """The same with these slots; the same object where they have the names that they had."""
+        names = tuple([tuple(held) for held in slots])
+        if names == self.names:
+            return self
+        return Handles(self.trained, self.untrained, self.buffers, self.used, names)
 
     def same(self, other: Handles) -> bool:
         """Whether these are the same tensors."""
@@ -95,6 +104,19 @@ class Changing(NamedTuple):
     slots: list[dict[str, Tensor]]  # of the optimizer
     scale: Any  # of the loss
     sums: list[Tensor]  # of gradients, where several batches make a step
+
+    @classmethod
+    def of(cls, handles: Handles, values: Sequence[Tensor], scale: Any, sums: list[Tensor]) -> Changing:
+        """What values are of, that come one after another as `flat` gives them."""
+        feed = iter(values)
+        params, buffers = ([next(feed) for _ in x] for x in (handles.trained, handles.buffers))
+        slots = [{name: next(feed) for name in names} for names in handles.names]
+        return cls(params, buffers, slots, scale, sums)
+
+    def flat(self, handles: Handles) -> list[Tensor]:
+        """Parameters, buffers and slots, one after another: as one list they cost a call less than as many."""
+        slots = zip(self.slots, handles.names, strict=True)
+        return [*self.params, *self.buffers, *[held[name] for held, names in slots for name in names]]
 
 
 class StepInputs(NamedTuple):
@@ -282,10 +304,10 @@ class Step:
     ) -> Any:
         """Loss, outputs, the loss if all is finite (else NaN), the next values of what a step changes, and next counts.
 
-        What tells whether all is finite is a loss, so that one number is read of a step. It takes and gives plain
-        tuples, which cost a call less than others do.
+        What changes comes and goes as `flat` values, a scale and sums. What tells whether all is finite is a loss, so
+        that one number is read of a step. It takes and gives plain tuples, which cost a call less than others do.
         """
-        now, given = Changing(*changing), StepInputs(*fixed)
+        now, given = Changing.of(handles, *changing), StepInputs(*fixed)
 
         def objective(values: list[Tensor]) -> tuple[Tensor, Any]:
             tensors = [*handles.trained, *handles.untrained, *handles.buffers]
@@ -300,7 +322,8 @@ class Step:
         finite, following = self._next(handles, last, now, given, loss, grads, after)
         there = not isinstance(given.key, Tensor)
         counts = one_more((given.counts, given.key[1])) if there else None
-        return loss, outputs, ek.where(finite, loss, nan), tuple(following), counts
+        after_it = (following.flat(handles), following.scale, following.sums)
+        return loss, outputs, ek.where(finite, loss, nan), after_it, counts
 
     def _forward(self, given: StepInputs) -> tuple[Tensor, Any]:
         lower: AbstractContextManager[Any] = nullcontext() if self.precision is None else autocast(self.precision)
@@ -340,42 +363,41 @@ class Step:
     # --- values in and out --------------------------------------------------------------------------------------------
 
     def _compiled(self, handles: Handles, last: bool, given: StepInputs) -> tuple[Tensor, Any, bool]:
-        slots = handles.gathered(self.optimizer.slots())
-        counts = len(handles.trained), len(handles.buffers)
-        tensors = [*handles.trained, *handles.buffers, *(slot for held in slots for slot in held.values())]
+        handles, tensors = self._remembered(handles)
         with uninterrupted():
             taken = Taken(tensors)
             try:
-                now = tuple(self._changing(taken.values(), counts, slots))
+                now = taken.values(), self._scale_now(), self._sums
                 loss, outputs, told, found, counts = self._run(handles, self._held.kinds, last, now, tuple(given))
             except BaseException:
                 taken.put_back()
                 raise
-            after = Changing(*found)
-            taken.put([*after.params, *after.buffers, *(slot for held in after.slots for slot in held.values())])
+            values, scale, sums = found
+            taken.put(values)
             if counts is not None:
                 self._standing.counted(self.optimizer.next_steps(handles.used), *counts)
             finite = self.ahead or not isnan(told.item())  # the last thing: it waits for the machine
-            self._keep(handles, last, finite, after)
+            self._keep(handles, last, finite, scale, sums)
         return told if finite else loss, outputs, finite
 
-    def _changing(self, values: list[Tensor], counts: tuple[int, int], slots: list[dict[str, Tensor]]) -> Changing:
-        """Values of parameters, buffers and slots, with sums and scale as they are now."""
-        feed = iter(values)
-        params, buffers = ([next(feed) for _ in range(count)] for count in counts)
-        held = [{name: next(feed) for name in names} for names in slots]
-        return Changing(params, buffers, held, None if self.scale is None else self.scale.state, self._sums)
+    def _remembered(self, handles: Handles) -> tuple[Handles, list[Tensor]]:
+        """The step's tensors with what the optimizer remembers, and all of them whose values it changes."""
+        slots = handles.gathered(self.optimizer.slots())
+        handles = self._handles = handles.remembering(slots)
+        return handles, [*handles.trained, *handles.buffers, *[x for held in slots for x in held.values()]]
+
+    def _scale_now(self) -> Any:
+        return None if self.scale is None else self.scale.state
 
     def _eagerly(self, handles: Handles, last: bool, given: StepInputs) -> tuple[Tensor, Any, bool]:
-        slots = handles.gathered(self.optimizer.slots())
-        tensors = [*handles.trained, *handles.buffers, *(slot for held in slots for slot in held.values())]
+        handles, tensors = self._remembered(handles)
         earlier = [p.grad for p in handles.trained]
         before = [bare(tensor) for tensor in tensors]
-        counts = len(handles.trained), len(handles.buffers)
+        first = len(handles.trained)
         try:
             for p in handles.trained:
                 p.grad = None
-            now = self._changing(before, counts, slots)
+            now = Changing.of(handles, before, self._scale_now(), self._sums)
             loss, outputs = self._forward(given)
             self._scaled(loss, now.scale).backward()
             if self.unreached is None:
@@ -387,24 +409,23 @@ class Step:
                 finite, after = self._next(handles, last, now, given, loss, grads, buffers)
                 realize(loss, finite, *ek.tree_leaves(after))
         except BaseException:
-            for b, value in zip(handles.buffers, before[counts[0] : sum(counts)], strict=True):
+            for b, value in zip(handles.buffers, before[first : first + len(handles.buffers)], strict=True):
                 put(b, value)
             raise
         finally:
             for p, g in zip(handles.trained, earlier, strict=True):
                 p.grad = g
-        values = [*after.params, *after.buffers, *(slot for held in after.slots for slot in held.values())]
         with uninterrupted():
-            for tensor, value in zip(tensors, values, strict=True):
+            for tensor, value in zip(tensors, after.flat(handles), strict=True):
                 put(tensor, value)
-            self._keep(handles, last, bool(finite), after)
+            self._keep(handles, last, bool(finite), after.scale, after.sums)
         return loss, ek.tree_map(_plain, outputs), bool(finite)
 
-    def _keep(self, handles: Handles, last: bool, finite: bool, after: Changing) -> None:
+    def _keep(self, handles: Handles, last: bool, finite: bool, scale: Any, sums: list[Tensor]) -> None:
         """What is counted and held besides the tensors, after a step."""
-        self._sums = after.sums
+        self._sums = sums
         if self.scale is not None:
-            self.scale.state = after.scale
+            self.scale.state = scale
         if finite:
             self._summed = 0 if last else self._summed + 1
         if finite and last:
