@@ -69,4 +69,5 @@ class Prepared:
     whole: Whole | None  # the kernel that does it all at once, if there is one
     plain: Loaded | None = None
     fast: Loaded | None = None
+    read: frozenset[int] | None = None  # words of its record that fast code reads, if it was looked at
     launches: set[LaunchConfig] = field(default_factory=set)  # that were found to suit it

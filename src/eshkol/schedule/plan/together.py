@@ -13,6 +13,7 @@ keep all threads at work.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -90,6 +91,8 @@ class _Pass:
         return sum(self.places[p].size for p in dict.fromkeys((*launch.reads, *launch.writes))) <= self.target.small
 
     def _put(self, items: list[_Item], launch: Launch) -> None:
+        # Where a single number lies matters to nobody, and others may read it at the same time.
+        launch = replace(launch, same=tuple([p for p in launch.same if math.prod(self.places[p].shape) > 1]))
         held = sum(self.places[p].size for p in launch.writes if p not in self.outside)
         best: _Item | None = None
         for item in reversed(items[-WINDOW:]):
