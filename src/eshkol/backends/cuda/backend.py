@@ -492,11 +492,7 @@ class CudaBackend(Backend):
 
     def _suitable(self, prepared: Prepared, launch: LaunchConfig, record: LaunchRecord) -> Loaded:
         """The module for a launch: the fast one where what it relies on holds."""
-        return self._loaded(prepared, fast=self._is_fast(prepared, launch, record))
-
-    def _is_fast(self, prepared: Prepared, launch: LaunchConfig, record: LaunchRecord) -> bool:
-        relied_on = prepared.promises
-        return relied_on is not None and relied_on.hold(launch.total_threads, record.sizes, record.scalars)
+        return self._loaded(prepared, fast=prepared.is_fast(launch, record.sizes, record.scalars))
 
     def sequence(self, steps: Sequence[SequenceStep], places: int) -> Runner:
         with self.turn():
@@ -528,11 +524,7 @@ class CudaBackend(Backend):
 
     def together(self, calls: Sequence[Call]) -> list[Joint]:
         """Those of calls that need nothing of each other which are one launch."""
-        members = []
-        for number, call in enumerate(calls):
-            prepared, record, buffers = self._of_call(call)
-            if prepared.whole is None and not prepared.has_classes and self._is_fast(prepared, call.launch, record):
-                members.append(Member(number, prepared, call.launch, record, buffers))
+        members = [Member(number, call.launch, *self._of_call(call)) for number, call in enumerate(calls)]
         found = []
         for table in tables(members, self.target, self._room):
             for_target = target(self.device.capability, least_ptx(table.size))

@@ -47,8 +47,8 @@ class Member:
     """A call as it would be launched by itself."""
 
     number: int  # among the calls
-    prepared: Prepared
     launch: LaunchConfig
+    prepared: Prepared
     record: LaunchRecord
     buffers: Sequence[tuple[int, int, int]]  # words that are addresses: word, place, offset
 
@@ -254,9 +254,13 @@ def tables(members: Sequence[Member], target: Target, room: int) -> Iterator[Tab
 
 
 def _is_joined(member: Member, target: Target) -> bool:
-    if member.launch.shared_memory > PLAIN_SHARED or member.launch.block[1:] != (1, 1):
+    prepared, launch = member.prepared, member.launch
+    if prepared.whole is not None or prepared.has_classes:
         return False
-    return bool(read_words(member.prepared, target))
+    if launch.shared_memory > PLAIN_SHARED or launch.block[1:] != (1, 1):
+        return False
+    fast = prepared.is_fast(launch, member.record.sizes, member.record.scalars)
+    return fast and bool(read_words(prepared, target))
 
 
 def _alike(members: Sequence[Member]) -> list[list[Member]]:
