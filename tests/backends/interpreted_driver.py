@@ -21,6 +21,7 @@ from eshkol.backends.cuda import backend as backends
 from eshkol.backends.cuda import driver as drivers
 from eshkol.backends.cuda import translate
 from eshkol.backends.cuda.driver import OUT_OF_MEMORY, Driver
+from eshkol.backends.cuda.together import STATUS_ADDRESS, Table, tables
 from eshkol.backends.cuda.warpgroups import instructions
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.reference.backend import ReferenceBackend
@@ -51,7 +52,13 @@ def installed(monkeypatch: Any, driver: InterpretedDriver | None = None) -> Iter
             made.at_once[program.digest] = len(found.maps)
         return found
 
+    def tabled(*given: Any) -> Iterator[Table]:
+        for table in tables(*given):
+            made.tables[table.module().text] = table
+            yield table
+
     monkeypatch.setattr(drivers, "_opened", lambda: made)
+    monkeypatch.setattr(backends, "tables", tabled)
     monkeypatch.setattr(backends, "whole", at_once)
     monkeypatch.setattr(backends, "translate", translated)
     monkeypatch.setattr(backends, "cached_ptx", lambda cache, module, target, label: module.text.encode())
@@ -77,6 +84,7 @@ class InterpretedDriver(Driver):
         self.free_bytes, self.memory = memory, memory
         self.blocks: dict[int, Any] = {}  # address → memory of the host
         self.programs: dict[str, Program] = {}  # text of a module → program
+        self.tables: dict[str, Table] = {}  # likewise, of kernels of several calls
         self.at_once: dict[str, int] = {}  # digests of those that groups of warps do as a whole, and their maps
         self.handles: dict[int, Any] = {}
         self.calls: list[str] = []
@@ -148,7 +156,8 @@ class InterpretedDriver(Driver):
         self._failing("cuModuleLoadDataEx")
         if image.startswith(MACHINE_CODE) and self.refuses_code:
             raise self.error(200, "cuModuleLoadDataEx")
-        return self.made(self.programs[image.removeprefix(MACHINE_CODE).decode()])
+        text = image.removeprefix(MACHINE_CODE).decode()
+        return self.made(self.tables[text] if text in self.tables else self.programs[text])
 
     def handle(self, name: str, *arguments: Any) -> int:
         self._failing(name)
@@ -312,8 +321,10 @@ class InterpretedDriver(Driver):
         given = ctypes.addressof(box), steps
         return self.cuTensorMapEncodeTiled(into, kind, axes, address, extents, strides, *given, *how)
 
-    def _words(self, program: Program) -> int:
+    def _words(self, program: Program | Table) -> int:
         """Words of a program's record; behind those of one that is done as a whole lie maps of its factors."""
+        if isinstance(program, Table):
+            return (program.size - STATUS_ADDRESS) // 8
         count = words.FIRST_PARAM + 2 * len(program.params)
         return (
             -(-count // 8) * 8 + self.at_once[program.digest] * MAP_WORDS if program.digest in self.at_once else count
@@ -331,8 +342,31 @@ class InterpretedDriver(Driver):
         blocks, _, _, lanes, _, _, shared, _, pointers, _ = given
         program = self.handles[kernel]
         pointers = (ctypes.c_uint64 * 2).from_address(pointers)
-        names = [p.name for p in program.params]
         record = (ctypes.c_uint64 * self._words(program)).from_address(pointers[1])
+        status = (ctypes.c_uint64 * 2).from_address(ctypes.c_uint64.from_address(pointers[0]).value)
+        if isinstance(program, Table):
+            self._launch_all(program, record, blocks, lanes, shared, status)
+        else:
+            self._launch(program, record, blocks, lanes, shared, status)
+
+    def _launch_all(self, table: Table, record: Any, blocks: int, lanes: int, shared: int, status: Any) -> None:
+        """Each call by itself: its record is what its code reads of the table, and what it does not read."""
+        firsts = [*np.frombuffer(bytes(record), np.uint32)[: len(table.members)].tolist(), blocks]
+        number = 0
+        for part, columns in zip(table.parts, table.columns, strict=True):
+            for row, member in enumerate(part):
+                program = member.prepared.program
+                own = (ctypes.c_uint64 * self._words(program)).from_buffer_copy(member.record.bytes)
+                for word, (start, differs) in columns.items():
+                    own[word] = record[start + row * differs]
+                own_lanes = member.launch.block_size
+                assert own_lanes == lanes or member.launch.blocks == 1
+                assert own_lanes <= lanes
+                self._launch(program, own, firsts[number + 1] - firsts[number], own_lanes, shared, status)
+                number += 1
+
+    def _launch(self, program: Program, record: Any, blocks: int, lanes: int, shared: int, status: Any) -> None:
+        names = [p.name for p in program.params]
         launch = LaunchConfig(tuple(record[words.GRID : words.GRID + 3]), tuple(record[words.BLOCK : words.BLOCK + 3]),
                               shared)  # fmt: skip
         if program.digest in self.at_once:
@@ -358,7 +392,6 @@ class InterpretedDriver(Driver):
                 self.reference.copy_to(handle, ctypes.string_at(address, size) if size else b"")
                 buffers[address, size] = TypedBuffer(self.reference, handle, param.ty, size // param.ty.size_bytes)
             params[param.name] = buffers[address, size].handle
-        status = (ctypes.c_uint64 * 2).from_address(ctypes.c_uint64.from_address(pointers[0]).value)
         try:
             self.reference.execute(program, launch, params)
         except EshkolError:

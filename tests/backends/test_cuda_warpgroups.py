@@ -206,6 +206,28 @@ def test_the_assembler_takes_kernels(tmp_path):
         assert "serialized" not in said
 
 
+@pytest.mark.parametrize("cluster", [2, 4, 8])
+def test_blocks_that_share_a_tile_add_up_vectors(cluster, tmp_path):
+    """Each reads its columns from all blocks, its own first: four sums of a thread at a time, all of them once."""
+    found = [tile for tile, _ in tiling.shared_tiles(64) if tile.cluster == cluster]
+    assert {tile.columns for tile in found} > {64, 128}
+    for tile in found:
+        kept = tile.columns // 2 // cluster
+        assert kept % 4 == 0, "threads have whole vectors of each block's columns"
+        assert tile.stages * tile.slab % 16 == 0
+        text = product_kernel(plain(200, 1000, 4096), tile, 512, 96)
+        far = re.findall(r"ld\.shared::cluster\.v4\.f32 {[^}]*}, \[(%r\d+)\+(\d+)\]", text)
+        assert len(far) == cluster * kept // 4
+        pitch = 16 * 128 * tile.groups
+        assert [int(at) for _, at in far] == [*range(0, kept // 4 * pitch, pitch)] * cluster
+        assert len({block for block, _ in far}) == cluster
+        near = re.findall(r"st\.shared\.v4\.f32 \[%r\d+\+(\d+)\]", text)
+        assert [int(at) for at in near] == [*range(0, tile.rows * tile.columns * 4, pitch)]
+        assert int(near[-1]) + pitch == tile.held
+    if shutil.which("ptxas") is not None:
+        assert " 0 bytes spill stores" in assembled(text, tmp_path)
+
+
 # --- launches -------------------------------------------------------------------------------------------
 
 

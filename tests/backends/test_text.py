@@ -163,7 +163,7 @@ def test_accesses_in_range_are_not_checked():
     assert "fault(status" not in fast.text
 
 
-@pytest.mark.parametrize(("built", "wanted"), [("when", "if (p0) {"), ("else", "} else {"), ("break", "break;")])
+@pytest.mark.parametrize(("built", "wanted"), [("when", "if (p0) {"), ("else", "}\n  else {"), ("break", "break;")])
 def test_jumps_forward_are_ifs(built, wanted):
     sources = {
         "when": "SETcc.LT p0, r0, r1\nBRA in, p0\nBRA out\nin:\nADD r0, r0, r1\nout:\n",

@@ -49,8 +49,10 @@ from eshkol.backends.cuda.memory import MemoryStatistics, Staging, device_alloca
 from eshkol.backends.cuda.pinned import PinnedMemory
 from eshkol.backends.cuda.sequence import CudaSequence, no_faults
 from eshkol.backends.cuda.streams import CudaStream, Streams
+from eshkol.backends.cuda.together import Joint, Member, least_ptx, room_for, tables
 from eshkol.backends.cuda.translate import (
     KERNEL,
+    CudaModule,
     cached_ptx,
     in_base_instructions,
     ptx,
@@ -67,6 +69,7 @@ from eshkol.backends.lanes.promises import promises
 from eshkol.errors import BackendError, BackendUnavailable, InvalidBuffer, IsaError
 from eshkol.llvm import objects
 from eshkol.llvm import targets as llvm_targets
+from eshkol.llvm.targets import Target
 from eshkol.runtime import sequence as native
 from eshkol.runtime.launches import STATUS_WORDS, NativeLaunch, NativeLaunches, NativeMap, QueuedDevice
 from eshkol.support import flags
@@ -104,6 +107,7 @@ class CudaBackend(Backend):
         self._driver = drivers.driver()
         number = self._driver.number("cuDeviceGet", self.ordinal)
         self._context = self._driver.handle("cuDevicePrimaryCtxRetain", number)
+        self._room = room_for(self._driver.number("cuDriverGetVersion"))  # bytes of parameters of a kernel
         self.lock = threading.RLock()  # whoever has it, has the device alone
         self._buffers: HandleTable[Memory] = HandleTable(self.number, "buffer")
         self._pools: HandleTable[Memory] = HandleTable(self.number, "pool")
@@ -410,18 +414,23 @@ class CudaBackend(Backend):
         if found is None:
             if prepared.whole is None:
                 module = translate(prepared.program, self.target, prepared.promises if fast else None)
-                text, layout = cached_ptx(self.cache, module, self.target, prepared.program.name), module.layout
-                handle = modules.load(self._driver, self.cache, self.device, text, prepared.program.name)
+                found = self._compiled(module, self.target, prepared.program.name)
             else:  # to be kept it would have to be linked, and what is linked may not divide registers among warps
-                text, layout = prepared.whole.text.encode(), prepared.layout
-                handle = self._driver.loaded(text)  # which the driver keeps on disk by itself
-            kernel = self._driver.handle("cuModuleGetFunction", handle, KERNEL.encode())
-            found = Loaded(layout, handle, kernel, b"fault" in text, self._driver)  # else LLVM has left it out
+                text = prepared.whole.text.encode()
+                found = self._found(prepared.layout, self._driver.loaded(text), text)  # the driver itself keeps it
             if fast:
                 prepared.fast = found
             else:
                 prepared.plain = found
         return found
+
+    def _compiled(self, module: CudaModule, for_target: Target, name: str) -> Loaded:
+        text = cached_ptx(self.cache, module, for_target, name)
+        return self._found(module.layout, modules.load(self._driver, self.cache, self.device, text, name), text)
+
+    def _found(self, layout: Layout, handle: int, text: bytes) -> Loaded:
+        kernel = self._driver.handle("cuModuleGetFunction", handle, KERNEL.encode())
+        return Loaded(layout, handle, kernel, b"fault" in text, self._driver)  # else LLVM has left it out
 
     def compile_to_expanded(self, program: Program) -> str:
         """The program in the instructions that are translated."""
@@ -483,16 +492,14 @@ class CudaBackend(Backend):
 
     def _suitable(self, prepared: Prepared, launch: LaunchConfig, record: LaunchRecord) -> Loaded:
         """The module for a launch: the fast one where what it relies on holds."""
-        relied_on = prepared.promises
-        fast = relied_on is not None and relied_on.hold(launch.total_threads, record.sizes, record.scalars)
-        return self._loaded(prepared, fast=fast)
+        return self._loaded(prepared, fast=prepared.is_fast(launch, record.sizes, record.scalars))
 
     def sequence(self, steps: Sequence[SequenceStep], places: int) -> Runner:
         with self.turn():
             return CudaSequence(self, steps, places)
 
-    def ready(self, call: Call, status: int) -> tuple[NativeLaunch, Program, Loaded]:
-        """A launch of a sequence but for the addresses of its buffers, with its module and the program it is of."""
+    def _of_call(self, call: Call) -> tuple[Prepared, LaunchRecord, list[tuple[int, int, int]]]:
+        """What is kept of a call's program, its record, and which words of that are addresses of places."""
         prepared = self._fitting(call.program, call.launch)
         record = self._record(prepared, call.launch)
         buffers = []
@@ -505,10 +512,24 @@ class CudaBackend(Backend):
                 buffers.append((record.buffer(param.name, size), place, offset))
             else:
                 record.scalar(param.name, bind_scalar(param, call.numbers[param.name]))
+        return prepared, record, buffers
+
+    def ready(self, call: Call, status: int) -> tuple[NativeLaunch, Program, Loaded]:
+        """A launch of a sequence but for the addresses of its buffers, with its module and the program it is of."""
+        prepared, record, buffers = self._of_call(call)
         loaded = self._suitable(prepared, call.launch, record)
         if prepared.whole is not None and self.tuning.seen is not None:
             self.tuning.seen.append(call)
         return self._launch(prepared, loaded, call.launch, record, status, buffers), prepared.program, loaded
+
+    def together(self, calls: Sequence[Call]) -> list[Joint]:
+        """Those of calls that need nothing of each other which are one launch."""
+        members = [Member(number, call.launch, *self._of_call(call)) for number, call in enumerate(calls)]
+        found = []
+        for table in tables(members, self.target, self._room):
+            for_target = target(self.device.capability, least_ptx(table.size))
+            found.append(Joint(table.numbers, table, self._compiled(table.module(), for_target, table.name)))
+        return found
 
     def status_block(self, count: int) -> StatusBlock:
         """Statuses for so many launches."""

@@ -42,6 +42,7 @@ class Device:
         return replace(
             BLOCKS, name=f"cuda {self.name}", largest=self.memory, shared_memory=self.shared_bytes, block=BLOCK,
             busy=self.multiprocessors * BLOCKS_EACH, processors=self.multiprocessors, host_helps=False,
+            small=self.memory,
             matrices=replace(MATRICES, whole=self.warpgroups) if self.capability >= MATRIX_CAPABILITY else None,
         )  # fmt: skip
 

@@ -69,8 +69,12 @@ class CudaLane(LaneWriter):
     shared_alignment: ClassVar[int] = SHARED_ALIGNMENT
     parameters: ClassVar[str] = "ptr %args, ptr %record, ptr %shared, i64 %gid, i64 %block, i64 %lane"
 
+    def place_of_word(self, number: int) -> str:
+        """Where a word of what the launch is given lies."""
+        return self.e.offset("%record", number, "i64")
+
     def word(self, number: int, llvm: str = "i64") -> str:
-        place = self.e.offset("%record", number, "i64")
+        place = self.place_of_word(number)
         if llvm != "ptr":
             return self.e.load(llvm, place, INVARIANT)
         found = self.e.load(pointer(GLOBAL_SPACE), place, INVARIANT)
@@ -81,7 +85,7 @@ class CudaLane(LaneWriter):
         if not isinstance(i.src, BufferOffset) or param is None or param.kind is not ParamKind.SCALAR:
             super()._do_LDG(i)
             return
-        place = self.e.offset("%record", self.layout.word(param.name), "i64")
+        place = self.place_of_word(self.layout.word(param.name))
         self.write_register(i.dst, i.ty, self.e.load(llvm_type(i.ty), place, ", align 8" + INVARIANT))
 
     def lowered(self, i: Instruction, ty: Type, values: list[str], exact: str) -> str:

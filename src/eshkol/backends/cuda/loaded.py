@@ -7,7 +7,7 @@ hold when the last one lets go of them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,4 +69,9 @@ class Prepared:
     whole: Whole | None  # the kernel that does it all at once, if there is one
     plain: Loaded | None = None
     fast: Loaded | None = None
+    read: frozenset[int] | None = None  # words of its record that fast code reads, if it was looked at
     launches: set[LaunchConfig] = field(default_factory=set)  # that were found to suit it
+
+    def is_fast(self, launch: LaunchConfig, sizes: Mapping[str, int], scalars: Mapping[str, float]) -> bool:
+        """Whether a launch with buffers of these bytes and such scalars needs no checks."""
+        return self.promises is not None and self.promises.hold(launch.total_threads, sizes, scalars)

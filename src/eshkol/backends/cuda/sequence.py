@@ -17,6 +17,7 @@ import numpy as np
 from eshkol.atlas.program import Program
 from eshkol.atlas.sequence import BufferView, Call, Point, SequenceFailed, SequenceStep, Set, Swap, Together, Unless
 from eshkol.backends.cuda.streams import Made, Streams
+from eshkol.backends.cuda.together import Joint
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.layout import Layout
 from eshkol.backends.steps import step_words
@@ -43,6 +44,7 @@ class Launcher(Protocol):
     streams: Streams
 
     def ready(self, call: Call, status: int) -> tuple[NativeLaunch, Program, Loadable]: ...
+    def together(self, calls: Sequence[Call]) -> Sequence[Joint]: ...
     def refusal(self, asked: str, code: int) -> EshkolError: ...
     def status_block(self, count: int) -> Any: ...
     def pinned(self, shape: tuple[int, ...], dtype: Any) -> Any: ...
@@ -67,16 +69,27 @@ class CudaSequence:
         self._launched: list[_Launched] = []
         launches: list[NativeLaunch] = []
         self._words: list[native.StepWords] = []
+        joined: dict[int, Joint | None] = {}  # steps that are launched with others, and the first of each with what
         for k, step in enumerate(steps):
             match step:
+                case Call() if joined.get(k, step) is None:
+                    self._words.append((native.JUMP, k + 1, 0, 0, 0, 0))
                 case Call():
                     status = self._status.address + 8 * STATUS_WORDS * len(launches)
-                    launch, program, loaded = backend.ready(step, status)
+                    joint = joined.get(k)
+                    if joint is None:
+                        launch, program, loaded = backend.ready(step, status)
+                    else:
+                        launch, program, loaded = joint.launch(status), step.program, joint.loaded
                     self._words.append((native.CALL, len(launches), 0, 0, 0, 0))
                     self._launched.append(_Launched(program, loaded))
                     launches.append(launch)
-                case Together():
-                    self._words.append((native.JUMP, k + 1, 0, 0, 0, 0))  # one after another will do
+                case Together(several):
+                    self._words.append((native.JUMP, k + 1, 0, 0, 0, 0))  # the others one after another will do
+                    calls = [step for step in steps[k + 1 : k + 1 + several] if isinstance(step, Call)]
+                    for joint in backend.together(calls):
+                        joined |= {k + 1 + number: None for number in joint.numbers}
+                        joined[k + 1 + min(joint.numbers)] = joint
                 case _:
                     self._words.append(step_words(step))
         counters = 1 + max((step.counter for step in steps if isinstance(step, Set)), default=-1)

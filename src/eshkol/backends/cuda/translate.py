@@ -8,6 +8,7 @@ they do (`lanes/promises.py`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -51,10 +52,10 @@ _SPECIAL = {"lane": "tid", "size": "ntid", "block": "ctaid"}
 
 
 @cache
-def target(capability: tuple[int, int] = PLAIN) -> Target:
-    """LLVM's target for GPUs of a compute capability."""
+def target(capability: tuple[int, int] = PLAIN, least: int = 0) -> Target:
+    """LLVM's target for GPUs of a compute capability, in no older version of PTX than is asked for."""
     major, minor = max((c for c in _PTX if c <= capability), default=PLAIN)
-    return Target(TRIPLE, f"sm_{major}{minor}{_NEWEST.get(major, '')}", f"+ptx{_PTX[major, minor]}")
+    return Target(TRIPLE, f"sm_{major}{minor}{_NEWEST.get(major, '')}", f"+ptx{max(_PTX[major, minor], least)}")
 
 
 @dataclass(frozen=True)
@@ -83,19 +84,17 @@ def translate(program: Program, for_target: Target, relied_on: Promises | None =
     lane = CudaLane(validate(program), layout, known, shifts_bf16=for_target.shifts_bf16)
     lane.buffer_alignment = BUFFER_ALIGNMENT if VECTORS in program.metadata else TOLD_ALIGNMENT
     body, remainders, counts = with_functions(lane.write("lane"))
+    kernel = _kernel(layout, program.metadata.get(LANES))
+    return CudaModule(module_of([*remainders, body], kernel, [*lane.e.declared.values(), *counts]), layout)
+
+
+def module_of(functions: Sequence[str], kernel: str, declared: Sequence[str]) -> str:
+    """The text of a module: the functions of lanes with those that they call, a kernel, and what is declared."""
     shared = f"@shared = external addrspace({SHARED_SPACE}) global [0 x i8], align {SHARED_ALIGNMENT}"
     intrinsics = [f"declare i32 @llvm.nvvm.read.ptx.sreg.{name}.x()" for name in _SPECIAL.values()]
-    declarations = dict.fromkeys([*lane.e.declared.values(), *counts, *intrinsics])
-    parts = [
-        shared,
-        *helpers(body),
-        *remainders,
-        body,
-        _kernel(layout, program.metadata.get(LANES)),
-        *declarations,
-        METADATA,
-    ]
-    return CudaModule("\n\n".join(parts) + "\n", layout)
+    body = "\n\n".join(dict.fromkeys(functions))
+    parts = [shared, *helpers(body), body, kernel, *dict.fromkeys([*declared, *intrinsics]), METADATA]
+    return "\n\n".join(parts) + "\n"
 
 
 def touches_classes(i: Instruction) -> bool:
@@ -106,23 +105,39 @@ def touches_classes(i: Instruction) -> bool:
     return any(isinstance(a, RegisterIndirect) or isinstance(address_base(a), ClassOffset) for a in addresses)
 
 
-def _kernel(layout: Layout, most: str | None) -> str:
-    """The function that a thread begins with: it finds out which lane it is. A block has so many of them at most."""
-    k = FunctionText()
+def places_of_lanes(k: FunctionText) -> dict[str, str]:
+    """Which thread this is: of its block, of how many, and which block."""
     found = {}
     for what, register in _SPECIAL.items():
         short = k.op(f"call i32 @llvm.nvvm.read.ptx.sreg.{register}.x()")
         found[what] = k.op(f"zext i32 {short} to i64")
-    before = k.op(f"mul nuw nsw i64 {found['block']}, {found['size']}")
-    gid = k.op(f"add nuw nsw i64 {before}, {found['lane']}")
-    args = k.op(f"addrspacecast {pointer(GLOBAL_SPACE)} %status to ptr")
-    shared = k.op(f"addrspacecast {pointer(SHARED_SPACE)} @shared to ptr")
-    given = f"ptr {args}, ptr %record, ptr {shared}, i64 {gid}, i64 {found['block']}, i64 {found['lane']}"
-    k.op(f"call i32 @lane({given})")
-    record = f"ptr byval([{layout.words} x i64]) align 8 %record"
-    told = "" if most is None else f' "nvvm.maxntid"="{int(most)}"'
+    return found
+
+
+def memory_of_lanes(k: FunctionText) -> tuple[str, str]:
+    """Pointers to the status, and to what a block shares, as functions of lanes take them."""
+    status = k.op(f"addrspacecast {pointer(GLOBAL_SPACE)} %status to ptr")
+    return status, k.op(f"addrspacecast {pointer(SHARED_SPACE)} @shared to ptr")
+
+
+def kernel_function(k: FunctionText, words: int, most: int | None) -> str:
+    """The function of a kernel whose record has so many words; `most` is how many threads a block has at most."""
+    record = f"ptr byval([{words} x i64]) align 8 %record"
+    told = "" if most is None else f' "nvvm.maxntid"="{most}"'
     head = f"ptx_kernel void @{KERNEL}({pointer(GLOBAL_SPACE)} %status, {record}) nounwind{told}"
     return k.defined(head, ["  ret void"])
+
+
+def _kernel(layout: Layout, most: str | None) -> str:
+    """The function that a thread begins with: it finds out which lane it is. A block has so many of them at most."""
+    k = FunctionText()
+    found = places_of_lanes(k)
+    before = k.op(f"mul nuw nsw i64 {found['block']}, {found['size']}")
+    gid = k.op(f"add nuw nsw i64 {before}, {found['lane']}")
+    args, shared = memory_of_lanes(k)
+    given = f"ptr {args}, ptr %record, ptr {shared}, i64 {gid}, i64 {found['block']}, i64 {found['lane']}"
+    k.op(f"call i32 @lane({given})")
+    return kernel_function(k, layout.words, None if most is None else int(most))
 
 
 def ptx(module: CudaModule, for_target: Target) -> str:

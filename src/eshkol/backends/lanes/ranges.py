@@ -368,7 +368,7 @@ class _Walk:
         if not isinstance(base, Shared) and (param is None or param.kind is not ParamKind.BUFFER):
             return ""
         assert isinstance(base, BufferOffset | Shared)
-        value, scale = _constant(0), aligned if isinstance(base, Shared) else 1
+        value, scale = _constant(0), aligned
         if isinstance(address, Indexed):
             value, scale = self._value(index, address.index), address.scale
         place = value.form.times(scale).plus(Form((), base.offset))

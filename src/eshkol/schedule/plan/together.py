@@ -13,6 +13,7 @@ keep all threads at work.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -45,12 +46,12 @@ class _Item:
     launches: list[Launch] = field(default_factory=list)
     held: int = 0
 
-    def hinders(self, launch: Launch) -> bool:
-        """Whether a launch that comes after must stay behind."""
+    def hinders(self, launch: Launch, taken: Sequence[int]) -> bool:
+        """Whether a launch that comes after, and might take the memory of some of what it reads, must stay behind."""
         reads, writes = self.reads, self.writes
         if any(p in writes or p in reads for p in launch.writes):
             return True
-        return any(p in writes for p in launch.reads) or any(p in reads for p in launch.same)
+        return any(p in writes for p in launch.reads) or any(p in reads for p in taken)
 
     def finished(self) -> Step:
         if self.step is not None:
@@ -90,10 +91,11 @@ class _Pass:
         return sum(self.places[p].size for p in dict.fromkeys((*launch.reads, *launch.writes))) <= self.target.small
 
     def _put(self, items: list[_Item], launch: Launch) -> None:
+        taken = [p for p in launch.same if math.prod(self.places[p].shape) > 1]  # for one number it is not worth while
         held = sum(self.places[p].size for p in launch.writes if p not in self.outside)
         best: _Item | None = None
         for item in reversed(items[-WINDOW:]):
-            if item.hinders(launch):
+            if item.hinders(launch, taken):
                 break
             if item.step is None and item.held + held <= self.target.held and len(item.launches) < MOST:
                 best = item

@@ -8,7 +8,7 @@ the slab of the right factor to both. Sums are rounded, put into shared memory, 
 tile is begun; where the machine cannot copy the rows of a result, threads store what they have.
 
 Where there are few tiles, the blocks of a cluster have one tile together, and each sums its share of the terms. What
-they have found they put into shared memory, and each adds up some columns of all, in the order of the blocks.
+they have found they put into shared memory, and each adds up some columns of all, beginning with its own.
 
 Tiles are taken in an order in which those that are computed at the same time share rows and columns, which then lie in
 the cache.
@@ -336,25 +336,26 @@ class ProductWriter:
         """Add up the sums of all blocks of the cluster, each block those of its columns, in its first registers."""
         k, tile = self.k, self.tile
         (line,) = sums
-        own = k.op("mad.lo.u32", k.op("sub.u32", self.thread, GROUP), 4, k.add(self.base, self.staged))
-        pitch = 4 * GROUP * tile.groups
+        own = k.op("mad.lo.u32", k.op("sub.u32", self.thread, GROUP), 16, k.add(self.base, self.staged))
+        pitch = 16 * GROUP * tile.groups  # of four sums of every thread
         there, read = self.meeting, k.add(self.meeting, rings.BARRIER_BYTES)
         rings.wait_for(k, read, k.op("xor.b32", parity, 1), "acquire.cluster.")
-        for number, register in enumerate(line):
-            k.do("st.shared.f32", f"[{own}+{number * pitch}]", register)
+        for four in range(len(line) // 4):
+            k.do("st.shared.v4.f32", f"[{own}+{four * pitch}]", listed(line[4 * four :][:4]))
         rings.tell(k, there, tile.cluster, me, self.thread)
         rings.wait_for(k, there, parity, "acquire.cluster.")
         kept = line[: len(line) // tile.cluster]
-        mine = k.op("mad.lo.u32", self.rank, len(kept) * pitch, own)
-        for block in range(tile.cluster):
+        mine = k.op("mad.lo.u32", self.rank, len(kept) // 4 * pitch, own)
+        for turn in range(tile.cluster):  # each block begins with its own, so that no memory is read by all at once
+            block = k.op("and.b32", k.add(self.rank, turn), tile.cluster - 1)
             far = k.op("mapa.shared::cluster.u32", mine, block)
-            for number, register in enumerate(kept):
-                at = f"[{far}+{number * pitch}]"
-                if block == 0:
-                    k.do("ld.shared::cluster.f32", register, at)
-                else:
-                    found = k.op("ld.shared::cluster.f32", at, kind="f32")
-                    k.do("add.f32", register, register, found)
+            for four in range(len(kept) // 4):
+                into = kept[4 * four :][:4]
+                found = k.registers(4) if turn else into
+                k.do("ld.shared::cluster.v4.f32", listed(found), f"[{far}+{four * pitch}]")
+                if turn:
+                    for register, more in zip(into, found, strict=True):
+                        k.do("add.f32", register, register, more)
         rings.tell(k, read, tile.cluster, me, self.thread)
         k.do("xor.b32", parity, parity, 1)
 
