@@ -346,6 +346,17 @@ def test_a_wrong_answer_is_refused_loudly_and_failures_are_named(driver, capsys)
     assert "✗" in told.out
 
 
+def test_results_longer_than_what_is_drawn_are_compared_too(monkeypatch):
+    """Of these a part says how large elements are: every so many of them."""
+    monkeypatch.setattr(trials, "RANDOM", 100)
+    wanted = np.full(1000, 0x3F80, np.uint16)  # ones
+    near, far = wanted.copy(), wanted.copy()
+    near[7] += 1
+    far[7:9] = 0x4000
+    assert trials._difference(wanted, near, Type.BF16) is None
+    assert trials._difference(wanted, far, Type.BF16) == "2 of 1000 elements are wrong"
+
+
 def test_what_is_wrong_between_the_pieces_that_are_compared_first_is_found_before_it_is_an_answer(
     driver, capsys, monkeypatch
 ):

@@ -29,10 +29,15 @@ from eshkol.backends.cuda.warpgroups.products import Matrices, Product, Tile, ma
 from eshkol.backends.cuda.warpgroups.ring import ROWS
 from eshkol.backends.cuda.warpgroups.sight import Mask, Sight
 from eshkol.errors import TensorError
+from eshkol.graph.node import placeholder
 from eshkol.ops import dtypes
 from eshkol.ops.contraction import matrix_product
+from eshkol.ops.movement import permute
+from eshkol.ops.row import Aval
 from eshkol.schedule.kernels import weight_products, whole_convolutions
-from eshkol.schedule.kernels.matrix_products import multiplies
+from eshkol.schedule.kernels.matrix_products import is_matrix_product, multiplies
+from eshkol.schedule.kernels.products import SEEN_PRODUCT
+from eshkol.schedule.rewrite.patterns import recognize
 
 PROCESSORS = 132
 
@@ -100,14 +105,24 @@ def test_a_stride_of_zero_is_no_axis_of_a_map():
 
 
 @pytest.mark.parametrize(("m", "n", "k", "expected"), [
-    (1 << 15, 1 << 14, 1 << 10, True), (1 << 15, 1 << 14, 1001, False), (1 << 10, 1001, 33, True), (1, 64, 64, True),
-    (64, 1, 64, False),
+    (1 << 15, 1 << 14, 1 << 10, True), (1 << 15, 1 << 14, 1001, True), (1 << 10, 1001, 33, True), (1, 64, 64, True),
+    (64, 1, 64, False), (8192, 768, 50257, True), (1 << 20, 64, 4097, False), (1 << 20, 64, 8192, True),
 ])  # fmt: skip
 def test_products_of_any_number_of_rows_but_not_larger_than_what_copies_count(m, n, k, expected):
     """Rows that are no multiple of 16 bytes are copied first, by lanes whose indices have 32 bits."""
     x, y = (SimpleNamespace(shape=shape, dtype=dtypes.bfloat16) for shape in ((m, k), (k, n)))
     node = SimpleNamespace(op=matrix_product, inputs=(x, y), shape=(m, n), dtype=dtypes.bfloat16)
     assert multiplies(node, replace(BLOCKS, matrices=replace(MATRICES, whole=True))) == expected
+
+
+def test_logits_of_an_odd_vocabulary_are_products_of_what_lies_there():
+    """Of weights by rows: their transpose would not begin at whole chunks, though they themselves do."""
+    x, e = (placeholder(Aval(shape, dtypes.bfloat16), None) for shape in ((8192, 768), (50257, 768)))
+    target = replace(BLOCKS, matrices=replace(MATRICES, whole=True))
+    (found,) = recognize([matrix_product(x, permute(e, (1, 0)))], target)
+    assert found.op is SEEN_PRODUCT
+    assert found.inputs == (x, e)
+    assert is_matrix_product(found, target)
 
 
 # --- tiles ----------------------------------------------------------------------------------------------

@@ -236,4 +236,4 @@ def _difference(expected: Array, found: Array, ty: Type) -> str | None:
 
 
 def _floats(bits: Array, ty: Type) -> Array:
-    return decode(bits.view(np.uint8).reshape(-1, ty.size_bytes), ty).astype(np.float32)
+    return decode(np.ascontiguousarray(bits).view(np.uint8).reshape(-1, ty.size_bytes), ty).astype(np.float32)

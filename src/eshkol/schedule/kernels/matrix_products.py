@@ -55,6 +55,7 @@ from eshkol.schedule.kernels.scalars import INDEX, TYPES, Scalar
 
 USABLE = 244  # registers: nothing here is expanded into code that needs more
 LARGEST = 1 << 28  # elements of an operand, or the result: copies of them, in pieces, fit registers of indices
+MOST_COPIED = 1 << 32  # elements of an operand of an array instruction that is copied for it, without pieces
 LEAST = 16  # rows, columns and terms of a product, below which most of a fragment would be empty
 
 
@@ -98,12 +99,11 @@ def multiplies(node: Node, target: MachineDescription) -> bool:
     if target.matrices is None or (read_as(node.dtype, target) is None and not is_whole(node, target)):
         return False
     terms = node.attrs.x.shape[-1] if node.op is SEEN_PRODUCT else node.inputs[0].shape[-1]
-    largest = max(count(x.shape) for x in (*node.inputs, node))
     rows, columns = node.shape[-2:]
     if is_whole(node, target):  # few rows take little longer than the right factor needs to come
-        seen = _seen(node)
-        return min(columns, terms) >= LEAST and (largest < LARGEST or all(lie_well(node, target, seen)))
-    return min(rows, columns, terms) >= LEAST and largest < LARGEST
+        lie = zip(node.inputs, lie_well(node, target, _seen(node)), strict=True)
+        return min(columns, terms) >= LEAST and all(well or count(x.shape) < MOST_COPIED for x, well in lie)
+    return min(rows, columns, terms) >= LEAST and max(count(x.shape) for x in (*node.inputs, node)) < LARGEST
 
 
 def matrix_product_kernels(node: Node, target: MachineDescription) -> tuple[Kernel, ...]:
