@@ -3,8 +3,8 @@
 Comes in: the command line. Goes out: what a command prints, and 0; or one clear line on stderr and 2 for
 arguments that make no sense; or the message of an `EshkolError` on stderr and 1. A traceback is shown only with
 ESHKOL_DEBUG=1. This module stands on top of everything and holds the parser, the exit codes and `doctor`;
-`scheme.py`, `atlas.py`, `checkpoints.py`, `jupyter.py`, `prepare.py` and `tune.py` hold the others, `values.py` reads
-their values. Everything heavy is imported by the command that needs it, so that `eshkol --version` answers at once.
+`scheme.py`, `atlas.py`, `checkpoints.py`, `conformance.py`, `jupyter.py`, `prepare.py` and `tune.py` hold the others,
+`values.py` reads their values. Everything heavy is imported by the command that needs it, so that `eshkol --version` answers at once.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ examples:
   eshkol ckpt ls run.eskpt                       what is in a checkpoint; also diff and verify
   eshkol jupyter install                         tell Jupyter of the Eshkol kernel
   eshkol doctor                                  what this machine offers: backends, LLVM, cache
+  eshkol conformance opencl --seconds 60         every instruction and row there: pass, refused or fail
   eshkol prepare                                 compile Eshkol's own libraries now, not at their first use
   eshkol tune                                    measure kernels of a GPU, and keep what is fastest there
   eshkol atlas check saxpy.atlas                 is the program legal? what does it use?
@@ -83,6 +84,7 @@ class Parser(argparse.ArgumentParser):
 # Commands in modules of their own: the module, what they do, what is said after that, whether they have commands.
 MODULES = {
     "atlas": ("atlas", "run, check, translate and optimize Atlas programs", "", True),
+    "conformance": ("conformance", "compare machines with the interpreters, and say what came out", "", False),
     "ckpt": ("checkpoints", "list, compare and verify checkpoints", " (.eskpt)", True),
     "jupyter": ("jupyter", "Eshkol in notebooks: install and run the Jupyter kernel", "", True),
     "prepare": ("prepare", "compile what Eshkol itself needs now, not when it is first used", "", False),
