@@ -80,7 +80,7 @@ def _compared(options: argparse.Namespace, parser: argparse.ArgumentParser, foun
     from eshkol.conformance.runs import Plan, new_run, tasks
 
     plan = Plan(
-        tuple(options.kinds), frozenset(options.only or ()), options.samples or Plan.samples,
+        tuple(options.kinds), frozenset(options.only or ()), options.samples or Plan().samples,
         float("inf") if options.seconds is None else options.seconds,
     )  # fmt: skip
     todo = tasks(plan)

@@ -103,10 +103,7 @@ def tables(runs: Sequence[MachineRun], every_row: bool) -> Iterator[Table]:
 def _row_tables(runs: Sequence[MachineRun], every_row: bool) -> Iterator[Table]:
     for title, kinds in (("instructions", KINDS[:1]), ("rows of the op table", KINDS[1:])):
         names = _names(runs, kinds)
-        shown = [
-            name for name in names
-            if every_row or any(mark(counts_of(run, name, kind)) not in (AGREES, UNSEEN) for run in runs for kind in kinds)
-        ]  # fmt: skip
+        shown = names if every_row else [name for name in names if not _agrees(runs, name, kinds)]
         if not shown:
             continue
         rest = f", without {len(names) - len(shown)} that agree everywhere" * (len(shown) < len(names))
@@ -114,6 +111,11 @@ def _row_tables(runs: Sequence[MachineRun], every_row: bool) -> Iterator[Table]:
         for name in shown:
             table.add_row(name, *(" / ".join(_cell(run, name, kind) for kind in kinds).rstrip(" /") for run in runs))
         yield table
+
+
+def _agrees(runs: Sequence[MachineRun], name: str, kinds: Sequence[str]) -> bool:
+    """Whether all cases of a row agree, wherever it was compared."""
+    return all(mark(counts_of(run, name, kind)) in (AGREES, UNSEEN) for run in runs for kind in kinds)
 
 
 def _cell(run: MachineRun, name: str, kind: str) -> str:
@@ -194,8 +196,8 @@ def _page(runs: Sequence[MachineRun]) -> Iterator[str]:
     )  # fmt: skip
     parts = [label for run, label in named if not run.complete]
     if parts:
-        yield f"Of {', '.join(parts)} a part was compared: so much as the time allowed, or as was asked for. First samples"
-        yield "of rows come before second ones. The counts are of what was compared, and say nothing of the rest."
+        yield f"Of {', '.join(parts)} a part was compared: as much as the time allowed, or as was asked for."
+        yield "First samples of rows come before second ones. Counts are of what was compared alone."
         yield ""
     yield from ("## How many", "")
     yield from _lines(

@@ -196,10 +196,11 @@ class Comparison:
                     working.update([self._started(rest)])
                 task = self.todo[worker.at]
                 return Outcome(task.name, task.kind, FAIL, f"its process ended with {worker.process.exitcode}")
-            if worker.failure is None:
-                raise EshkolError(f"a process ended with {worker.process.exitcode} before its first comparison")
-            if worker.failure:
-                raise EshkolError(worker.failure)
+            failure = worker.failure
+            if failure is None:
+                failure = f"a process ended with {worker.process.exitcode} before its first comparison"
+            if failure:
+                raise EshkolError(failure) from None
             return None
         if isinstance(said, int):
             worker.at = said
