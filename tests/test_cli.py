@@ -246,7 +246,7 @@ def test_doctor_as_json(call, tmp_path):
     assert report["python"]["version"] == ".".join(map(str, sys.version_info[:3]))
     assert set(report["backends"]) == set(NAMES)
     assert report["backends"]["reference"] == {
-        "available": True, "reason": None, "targets": ["atlas", "expanded"], "machines": []
+        "available": True, "reason": None, "commands": [], "targets": ["atlas", "expanded"], "machines": []
     }  # fmt: skip
     assert report["cache"]["directory"] == str(tmp_path / "cache")
     assert isinstance(report["cpu"]["features"], list)

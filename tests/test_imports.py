@@ -60,6 +60,7 @@ ALLOWED: Mapping[str, set[str]] = {
     "func": {"tensors", "nn", "errors"},
     "utils": {"tensors", "data", "errors"},
     "train": {"tensors", "support", "errors", *LEARNING - {"train"}},
+    "parallel": {"tensors", "nn", "optim", "train", "support", "errors"},  # models on several machines
     # the language knows no tensors; lang takes tokens and tables from the runtime, and runs nothing
     "lang": {"runtime", "version", "support", "errors"},
     "types": {"lang", "errors"},

@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -166,8 +166,10 @@ class Reader:
         self._must(sound, f"{where}.seconds", "is no number of seconds")
         self._must(isinstance(given.get("complete"), bool), f"{where}.complete", "is neither true nor false")
         self._must(isinstance(given.get("rows"), list), f"{where}.rows", "is no list")
-        texts = [self._text(given, name, where) for name in ("device", "platform", "eshkol", "commit", "date")]
-        run = MachineRun(machine, *texts, float(seconds or 0), given["complete"])
+        device, platform, eshkol, commit, date = (
+            self._text(given, name, where) for name in ("device", "platform", "eshkol", "commit", "date")
+        )
+        run = MachineRun(machine, device, platform, eshkol, commit, date, float(seconds or 0), given["complete"])
         for k, row in enumerate(given["rows"]):
             self._row(run, row, f"{where}.rows[{k}]")
         return run
@@ -210,8 +212,19 @@ class Reader:
 
 
 def together(runs: Sequence[MachineRun]) -> list[MachineRun]:
-    """Runs of several files: of the same machine on the same device, the later one."""
+    """Runs of several files: on one machine the later takes the earlier one's place, of the same sources row by row.
+
+    So the parts of a comparison that is made in several turns come together, and nothing is counted twice.
+    """
     found: dict[tuple[str, str, str], MachineRun] = {}
     for run in runs:
-        found[run.machine, run.device, run.platform] = run
+        key = run.machine, run.device, run.platform
+        earlier = found.get(key)
+        if earlier is None or (earlier.eshkol, earlier.commit) != (run.eshkol, run.commit):
+            found[key] = run
+            continue
+        found[key] = replace(
+            run, seconds=earlier.seconds + run.seconds, complete=earlier.complete or run.complete,
+            rows=earlier.rows | run.rows,
+        )  # fmt: skip
     return list(found.values())
