@@ -364,7 +364,7 @@ DEVICE_ABILITIES = {
     "float64": "float64", "float16": "float16", "int64": "int64", "int64_atomics": "atomics of 64 bits",
     "subgroups": "sub-groups",
 }  # fmt: skip
-COMMAND = re.compile(r"\b(?:(?:pip|npm|brew) install|apt(?:-get)? install|modprobe|rustup \w+ \w+)(?: +[^\s,;()]+)+")
+COMMAND = re.compile(r"\b(?:(?:pip|npm|brew|apt|apt-get) install)(?: +(?!(?:and|or|then|to|for|if)\b)[^\s,;()]+)+")
 SIMD_ABILITIES = {"fma": "fused multiply-add", "gather_scatter": "gather and scatter", "masks": "masks"}
 VECTOR_FEATURES = ("sse4.2", "avx", "avx2", "fma", "f16c", "avx512", "amx", "neon", "asimd", "sve", "bf16", "i8mm")
 

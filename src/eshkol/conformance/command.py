@@ -83,12 +83,13 @@ def _compared(options: argparse.Namespace, parser: argparse.ArgumentParser, foun
         tuple(options.kinds), frozenset(options.only or ()), options.samples or Plan().samples,
         float("inf") if options.seconds is None else options.seconds,
     )  # fmt: skip
+    machines = dict.fromkeys(options.machines or available_backends())
+    begun = [new_run(machine, options.commit) for machine in machines]
     todo = tasks(plan)
     unknown = plan.only - {task.name.split()[0] for task in todo}
     if unknown:
         parser.error(f"there is no instruction or row {', '.join(sorted(unknown))}")
-    machines = dict.fromkeys(options.machines or available_backends())
-    found += [new_run(machine, options.commit) for machine in machines]
+    found += begun
     try:
         for one in found:
             _go(one, plan, todo, options.jobs)

@@ -85,7 +85,7 @@ def tables(runs: Sequence[MachineRun], every_row: bool) -> Iterator[Table]:
         if reasons:
             table = _table(f"what {label} refuses", ">cases", "reason", "such as")
             for reason, cases in reasons[:SHOWN_REASONS]:
-                table.add_row(str(len(cases)), reason, _first_cases(cases))
+                table.add_row(str(len(cases)), escape(reason), escape(_first_cases(cases)))
             if len(reasons) > SHOWN_REASONS:
                 table.add_row(str(sum(len(c) for _, c in reasons[SHOWN_REASONS:])), "other reasons (--json has all)")
             yield table
@@ -93,7 +93,7 @@ def tables(runs: Sequence[MachineRun], every_row: bool) -> Iterator[Table]:
         if failures:
             table = _table(f"what fails on {label}", "kind", "case", "what happened", style="red")
             for failure in failures[:SHOWN_FAILURES]:
-                table.add_row(*failure)
+                table.add_row(*map(escape, failure))
             if len(failures) > SHOWN_FAILURES:
                 table.add_row("", f"and {len(failures) - SHOWN_FAILURES} others", "--json has all")
             yield table
@@ -132,14 +132,14 @@ def _cell(run: MachineRun, name: str, kind: str) -> str:
     told = f" {_first_cases(cases)}" if sign in (WRONG, PARTLY) else ""
     number = counts[FAIL] or counts[REFUSED]
     style = "red" if sign == WRONG else "yellow"
-    return f"[{style}]{sign}[/] {number} of {counts.total()}{escape_markup(told)}"
+    return f"[{style}]{sign}[/] {number} of {counts.total()}{escape(told)}"
 
 
-def escape_markup(text: str) -> str:
+def escape(text: str) -> str:
     """Text that rich shows as it is."""
-    from rich.markup import escape
+    from rich.markup import escape as escaped
 
-    return escape(text)
+    return escaped(text)
 
 
 def _summary(runs: Sequence[MachineRun]) -> Table:

@@ -12,7 +12,7 @@ import multiprocessing
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -60,14 +60,14 @@ class Task:
 
 def tasks(plan: Plan) -> list[Task]:
     """All comparisons, in order."""
-    return [task for task in _every(plan.kinds, plan.samples) if not plan.only or task.name.split()[0] in plan.only]
+    return [*_every(plan.kinds, plan.only, plan.samples)]
 
 
-def _every(kinds: Sequence[str], samples: int) -> Iterator[Task]:
+def _every(kinds: Sequence[str], only: Set[str], samples: int) -> Iterator[Task]:
     if "instruction" in kinds:
-        for one in instruction_cases():
+        for one in instruction_cases(only):
             yield Task(one.name, "instruction", lambda backend, one=one: instruction(one, backend))  # type: ignore[misc]
-    for op, number in _in_turn([*rows()], samples):
+    for op, number in _in_turn([op for op in rows() if not only or op.name in only], samples):
         case = cases_of(op)[number]
         if "forward" in kinds:
             yield Task(case.name, "forward", lambda backend, case=case: forward(case, backend.name))  # type: ignore[misc]

@@ -136,6 +136,12 @@ class _Applier:
         self.copies = Copies()
         self.runs: dict[str, Run] = {}
 
+    def __deepcopy__(self, memo: Any) -> None:
+        """A copy of the model begins without it."""
+
+    def __reduce__(self) -> Any:
+        return _nothing, ()
+
     def results(self, used: Sequence[str], parts: Sequence[Any]) -> list[Any]:
         """What the model gives for each part, on the first device."""
         tensors = [*self.module.parameters(), *self.module.buffers()]
@@ -156,6 +162,10 @@ class _Applier:
             still_wanted()
             with standing_for(handles.untrained, values):
                 return self.module(*args, **given)
+
+
+def _nothing() -> None:
+    """What a model that is read from a file has in the place of what was compiled."""
 
 
 _APPLIER = "_applier"

@@ -14,11 +14,12 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar, copy_context
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from eshkol.errors import EshkolError
 
+POLL_SECONDS = 0.2
 TRACING = threading.RLock()
 Work = tuple[str, Callable[[], Any]]  # where, and what
 
@@ -42,6 +43,9 @@ class Workers:
     def __init__(self) -> None:
         self._queues: dict[str, SimpleQueue[Callable[[], None] | None]] = {}
         weakref.finalize(self, _end, self._queues)
+
+    def __deepcopy__(self, memo: Any) -> Workers:
+        return Workers()
 
     def _queue(self, name: str) -> SimpleQueue[Callable[[], None] | None]:
         found = self._queues.get(name)
@@ -76,7 +80,7 @@ class Workers:
             for k, (name, work) in enumerate(works):
                 self._queue(name).put(lambda k=k, work=work: contexts[k].run(job, k, work))  # type: ignore[misc]
             for _ in works:
-                if done.get() in errors:
+                if _waited(done) in errors:
                     given_up.set()
                     cancel()
         except BaseException:
@@ -86,6 +90,15 @@ class Workers:
                 raise
         _raise_first(works, errors)
         return results
+
+
+def _waited(done: SimpleQueue[int]) -> int:
+    """The next number; meanwhile Ctrl-C is seen, whichever thread the system gave it to."""
+    while True:
+        try:
+            return done.get(timeout=POLL_SECONDS)
+        except Empty:
+            continue
 
 
 def _raise_first(works: Sequence[Work], errors: dict[int, BaseException]) -> None:
