@@ -321,13 +321,14 @@ def test_ctrl_c_ends_the_waiting_and_the_workers_go_on():
 
 
 def test_threads_end_with_who_made_them():
-    before = threading.active_count()
+    def ours():
+        return sorted(thread.name for thread in threading.enumerate() if "of this test" in thread.name)
+
     workers = Workers()
-    workers.at_once([("a", lambda: None), ("b", lambda: None)])
-    assert threading.active_count() == before + 2
+    workers.at_once([("a of this test", lambda: None), ("b of this test", lambda: None)])
+    assert ours() == ["eshkol on a of this test", "eshkol on b of this test"]
     del workers
-    for _ in range(100):
-        if threading.active_count() == before:
-            break
-        time.sleep(0.05)
-    assert threading.active_count() == before
+    end = time.monotonic() + 30
+    while ours() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not ours()

@@ -66,7 +66,7 @@ class Weighing:
 def _counted(loss: Any, targets: Any, size: int) -> float:
     """How many examples a mean is of."""
     given = loss.given if isinstance(loss, Loss) else {}
-    if given.get("weight") is not None:
+    if "ignore_index" in given and getattr(loss, "weight", None) is not None:
         raise TensorError(
             f"{type(loss).__name__} weighs classes, so its mean over a batch does not follow from how many examples "
             "the parts have", span=ek.here(), hint="say how much a part weighs: weigh=lambda inputs, targets: ...",

@@ -54,10 +54,11 @@ class Workers:
             threading.Thread(target=_loop, args=(found,), daemon=True, name=f"eshkol on {name}").start()
         return found
 
-    def at_once(self, works: Sequence[Work], cancel: Callable[[], None] = lambda: None) -> list[Any]:
+    def at_once(self, works: Sequence[Work], cancel: Callable[[], None] | None = None) -> list[Any]:
         """What functions give that run at the same time, each on the thread of its place.
 
-        `cancel` is called when one of them fails, or by Ctrl-C: it lets go those that wait for others.
+        Where they wait for each other, `cancel` lets go those that do, when one of them fails; those that do not wait
+        come to their end.
         """
         results: list[Any] = [None] * len(works)
         errors: dict[int, BaseException] = {}
@@ -80,12 +81,13 @@ class Workers:
             for k, (name, work) in enumerate(works):
                 self._queue(name).put(lambda k=k, work=work: contexts[k].run(job, k, work))  # type: ignore[misc]
             for _ in works:
-                if _waited(done) in errors:
+                if _waited(done) in errors and cancel is not None:
                     given_up.set()
                     cancel()
         except BaseException:
             given_up.set()
-            cancel()
+            if cancel is not None:
+                cancel()
             with TRACING:  # a model whose tensors stand for other values must not be seen
                 raise
         _raise_first(works, errors)
