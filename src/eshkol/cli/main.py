@@ -319,7 +319,9 @@ def _examine_backends() -> dict[str, dict[str, Any]]:
             backend = backend_class(name)
             reason, targets = backend.unavailable(), list(backend.targets)
             machines = backend.machines()
-        except Exception as error:  # a package of an extra, or a driver, that does not load: each in its own way
+        except (ImportError, OSError) as error:  # a package of an extra that is not installed, or does not load
+            reason, targets, machines = str(error), [], []
+        except Exception as error:  # of a driver, whatever it is: the others are to be shown
             reason, targets, machines = f"it does not load: {type(error).__name__}: {error}", [], []
         found[name] = {
             "available": reason is None, "reason": reason, "commands": commands_in(reason or ""), "targets": targets,
@@ -330,7 +332,7 @@ def _examine_backends() -> dict[str, dict[str, Any]]:
 
 def commands_in(reason: str) -> list[str]:
     """The commands that a reason names, which would make available what is not."""
-    return [command.rstrip(".:'\"`") for command in COMMAND.findall(reason)]
+    return [command.rstrip(".:`") for command in COMMAND.findall(reason)]
 
 
 def _examine_cache() -> dict[str, Any]:
@@ -364,7 +366,10 @@ DEVICE_ABILITIES = {
     "float64": "float64", "float16": "float16", "int64": "int64", "int64_atomics": "atomics of 64 bits",
     "subgroups": "sub-groups",
 }  # fmt: skip
-COMMAND = re.compile(r"\b(?:(?:pip|npm|brew|apt|apt-get) install)(?: +(?!(?:and|or|then|to|for|if)\b)[^\s,;()]+)+")
+COMMAND = re.compile(
+    r"\b(?:pip|npm|brew|apt|apt-get) install"
+    r"(?: +(?!(?:and|or|then|to|for|if)\b)(?:'[^']*'|[^\s,;()\[\]']+(?:\[[^\]]*\])?))+"  # names, quoted or with extras
+)
 SIMD_ABILITIES = {"fma": "fused multiply-add", "gather_scatter": "gather and scatter", "masks": "masks"}
 VECTOR_FEATURES = ("sse4.2", "avx", "avx2", "fma", "f16c", "avx512", "amx", "neon", "asimd", "sve", "bf16", "i8mm")
 
@@ -430,7 +435,10 @@ def _without_commands(backend: dict[str, Any]) -> str:
 
 def _machine_line(machine: dict[str, Any]) -> str:
     """A GPU, or another device, in a line: of each kind of machine, what its driver says of it."""
-    facts = machine.get
+
+    def facts(key: str, otherwise: Any = None) -> Any:
+        return machine.get(key, otherwise)
+
     said = [
         str(facts("name", "a device")), facts("platform"),
         f"compute capability {facts('capability')}" if facts("capability") else None,
