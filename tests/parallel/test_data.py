@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import signal
 import threading
 import time
@@ -213,6 +214,10 @@ def test_fit_and_validate():
     assert isinstance(
         train.Step(spread, nn.CrossEntropyLoss(), optim.SGD(spread.parameters(), lr=0.1)), DataParallelStep
     )
+
+
+def test_a_step_has_the_signature_that_it_had():
+    assert [*inspect.signature(train.Step).parameters][:4] == ["model", "loss", "optimizer", "jit"]
 
 
 def test_what_makes_no_sense_is_refused():

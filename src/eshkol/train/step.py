@@ -10,11 +10,12 @@ A step whose loss or gradients are not finite changes nothing and says where tha
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import isfinite, isnan, nan
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from eshkol.errors import EshkolError, IndexOutOfRange, NotANumberError, TensorError, TraceError
 from eshkol.nn.gradients import clipped, clipped_by_value
@@ -121,6 +122,8 @@ class Step:
     >>> step = ek.train.Step(model, ek.cross_entropy, ek.optim.Adam(model.parameters(), lr=1e-3))
     >>> loss = step(images, labels).loss
     """
+
+    __signature__: ClassVar[inspect.Signature]  # that of `__init__`
 
     def __new__(cls, *given: Any, **how: Any) -> Self:
         """A model on several machines (`ek.parallel`) has steps of its own."""
@@ -392,6 +395,10 @@ class Step:
             f"{'a gradient is not finite' if isfinite(found) else f'the loss is {found:g}'}: {where}",
             span=ek.here(), hint="nothing was changed; lower the learning rate, clip gradients, or look at the data",
         )  # fmt: skip
+
+
+_told = inspect.signature(Step.__init__)
+Step.__signature__ = _told.replace(parameters=[*_told.parameters.values()][1:])
 
 
 def _scale_of(given: float | str | LossScale | None) -> LossScale | None:
