@@ -58,6 +58,14 @@ def test_what_a_machine_lacks_is_refused_by_name():
     assert "SubGroupXor" in outcome.message
 
 
+def test_cases_are_found_by_their_names():
+    names = [*cases()]
+    assert {name.split()[0] for name in names} - {op.name for op in ROWS.values()} == set()
+    for first in ("PACK", "BITCAST", "SREG", "ATOM", "LDS", "FMA"):
+        found = [case.name for case in instruction_cases(frozenset({first}))]
+        assert found == [name for name in names if name.split()[0] == first] != []
+
+
 class Wrong(ReferenceBackend):
     """A machine that gets the last bit of the last element wrong."""
 
