@@ -1,14 +1,10 @@
-"""Machines that tests split models over: those that are everywhere, and OpenCL's where there is one."""
+"""Tests of several machines begin on the CPU, whichever device ESHKOL_DEVICE names."""
 
 from __future__ import annotations
 
 import pytest
 
 import eshkol as ek
-from eshkol.tensors import devices
-
-OPENCL = devices.missing("opencl")
-NEEDS_OPENCL = pytest.mark.skipif(OPENCL is not None, reason=f"no device of OpenCL: {OPENCL}")
 
 
 @pytest.fixture(autouse=True)
