@@ -112,7 +112,7 @@ def _set_aside(path: Path) -> None:
 # Folders and files in whose tests `make test` compiles for the CPU without LLVM's optimizer: they are about something
 # else than its work, which would take most of their time. Tests marked `optimized` are about it, or compute for long.
 AS_WRITTEN = frozenset({
-    "bindings", "habits", "lang", "nn", "ops", "peers", "schedule", "tensors", "tests", "train",
+    "bindings", "habits", "lang", "nn", "ops", "parallel", "peers", "schedule", "tensors", "tests", "train",
     "test_cpu_linear", "test_cpu_order",  # of the runtime's C; kernels only bring values there
     "test_code_sizes", "test_every_primitive",  # of derivatives, which have passes of their own
 })  # fmt: skip

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -246,11 +247,58 @@ def test_doctor_as_json(call, tmp_path):
     assert report["python"]["version"] == ".".join(map(str, sys.version_info[:3]))
     assert set(report["backends"]) == set(NAMES)
     assert report["backends"]["reference"] == {
-        "available": True, "reason": None, "targets": ["atlas", "expanded"], "machines": []
+        "available": True, "reason": None, "commands": [], "targets": ["atlas", "expanded"], "machines": []
     }  # fmt: skip
     assert report["cache"]["directory"] == str(tmp_path / "cache")
     assert isinstance(report["cpu"]["features"], list)
     assert report["platform"]
+
+
+class Strange:
+    """Backends that are not there for many reasons, and one whose devices say little of themselves."""
+
+    targets = ("text",)
+    reasons: ClassVar = {
+        "one": "moonpy is not installed: pip install eshkol[moon]",
+        "two": "no library: apt install libmoon1 (a driver has it, too; on a Mac: brew install moon moon-loader)",
+        "three": "the moon is not full",
+        "four": "install the driver, or one for CPUs: apt install moon-drivers and then pip install 'eshkol[moon,sun]'",
+        "five": None,
+    }  # fmt: skip
+
+    def __init__(self, name):
+        self.name = name
+
+    def unavailable(self):
+        if self.name == "six":
+            raise RuntimeError("libmoon.so: cannot be loaded")
+        return self.reasons[self.name]
+
+    def machines(self):
+        facts = {"number": 1, "name": "Moon 2", "float64": False, "subgroups": True}
+        return [{"name": "Moon"}, facts] if self.name == "five" else []
+
+
+def test_doctor_shows_any_backend(call, monkeypatch):
+    """Ten or more of them, with the commands of their reasons, and devices that leave out what they do not know."""
+    from eshkol import backends
+
+    monkeypatch.setattr(backends, "NAMES", ("one", "two", "three", "four", "five", "six"))
+    monkeypatch.setattr(backends, "backend_class", Strange)
+    monkeypatch.setenv("COLUMNS", "200")
+    found = json.loads(call("doctor", "--json")[1])["backends"]
+    assert {name: backend["commands"] for name, backend in found.items()} == {
+        "one": ["pip install eshkol[moon]"], "two": ["apt install libmoon1", "brew install moon moon-loader"],
+        "three": [], "four": ["apt install moon-drivers", "pip install 'eshkol[moon,sun]'"], "five": [], "six": [],
+    }  # fmt: skip
+    assert found["six"]["reason"] == "it does not load: RuntimeError: libmoon.so: cannot be loaded"
+    said = call("doctor")[1]
+    for line in (
+        "not available: moonpy is not installed ", "try: pip install eshkol[moon] ",
+        "not available: the moon is not full",
+        "0: Moon ", "1: Moon 2, without float64 ", "not available: it does not load: RuntimeError",
+    ):  # fmt: skip
+        assert line in said
 
 
 def test_doctor_shows_the_vector_unit(call, monkeypatch):

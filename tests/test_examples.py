@@ -150,7 +150,7 @@ def test_the_tour_shows_what_a_backend_refuses(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    "name", [f"docs/{page}.md" for page in ("tour", "tensors", "logging", "metrics", "training", "data")]
+    "name", [f"docs/{page}.md" for page in ("tour", "tensors", "logging", "metrics", "training", "data", "devices")]
 )
 def test_the_python_of_a_page_runs(name, monkeypatch):
     """Blocks of one page share their names, as a reader would type them one after another."""

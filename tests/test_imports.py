@@ -60,6 +60,7 @@ ALLOWED: Mapping[str, set[str]] = {
     "func": {"tensors", "nn", "errors"},
     "utils": {"tensors", "data", "errors"},
     "train": {"tensors", "support", "errors", *LEARNING - {"train"}},
+    "parallel": {"tensors", "nn", "optim", "train", "support", "errors"},  # models on several machines
     # the language knows no tensors; lang takes tokens and tables from the runtime, and runs nothing
     "lang": {"runtime", "version", "support", "errors"},
     "types": {"lang", "errors"},
@@ -70,11 +71,23 @@ ALLOWED: Mapping[str, set[str]] = {
     "session": {"calculus", "llvm", "version", "support", "errors", *LANGUAGE},
     # where the two meet, and what stands on top of everything
     "bindings": {"session", "calculus", "version", "support", "errors", *LANGUAGE, *TENSORS, *LEARNING},
-    # what a machine is compared by; only tests and people call it
-    "conformance": {"atlas", "backends", "errors", *TENSORS},
+    # what a machine is compared by; only the command and tests call it; train: the progress bar
+    "conformance": {"atlas", "backends", "train", "version", "errors", *TENSORS},
     "__main__": {"cli"},
     "cli": {
-        *("eshkol", "version", "support", "errors", "atlas", "backends", "bindings", "jax", "llvm", "session"),
+        *(
+            "eshkol",
+            "version",
+            "support",
+            "errors",
+            "atlas",
+            "backends",
+            "bindings",
+            "conformance",
+            "jax",
+            "llvm",
+            "session",
+        ),
         *(LANGUAGE | TENSORS | LEARNING),
     },
 }

@@ -1,7 +1,11 @@
-"""What is installed with the package: every file of it that is no module of Python is named by a rule of pyproject."""
+"""What is installed with the package: every file of it that is no module of Python is named by a rule of pyproject.
+
+What is installed beside it: extras that our messages name are there.
+"""
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -26,3 +30,13 @@ def test_every_file_is_installed():
 def test_every_rule_takes_something():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
     assert [rule for rule in settings["package-data"]["eshkol"] if not any(PACKAGE.glob(rule))] == []
+
+
+def test_every_extra_that_is_named_is_one():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    texts = [path.read_text("utf-8") for path in [*PACKAGE.rglob("*.py"), *(ROOT / "docs").glob("*.md")]]
+    named = {name for text in texts for found in re.findall(r"eshkol\[([a-z,]+)\]", text) for name in found.split(",")}
+    assert "opencl" in named
+    assert named <= set(extras)
+    assert set(re.findall(r"[a-z]+", extras["machines"][0].partition("[")[2])) <= set(extras)

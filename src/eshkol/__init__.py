@@ -42,7 +42,7 @@ _ELSEWHERE = {  # names of packages that come when they are asked for: the langu
     "_language": ("bindings.language", "language"),
 }
 _PACKAGES = (  # of ours, for users; `dir` shows them, and each is imported when it is asked for
-    "atlas", "data", "io", "jax", "kernels", "lang", "metrics", "nn", "optim", "train",
+    "atlas", "data", "io", "jax", "kernels", "lang", "metrics", "nn", "optim", "parallel", "train",
 )  # fmt: skip
 
 

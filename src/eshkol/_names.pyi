@@ -108,6 +108,7 @@ from eshkol.tensors.torch_methods import nonzero as nonzero
 from eshkol.tensors.torch_random import normal_ as normal_
 from eshkol.tensors.torch_methods import numel as numel
 from eshkol import optim as optim
+from eshkol import parallel as parallel
 from eshkol.tensors.usage import peak_memory_allocated as peak_memory_allocated
 from eshkol.jax.functions.numpy_more import percentile as percentile
 from eshkol.jax.functions.numpy_more import polyadd as polyadd
@@ -781,6 +782,7 @@ __all__ = [
     "outer",
     "pad",
     "pad_constant",
+    "parallel",
     "pdist",
     "peak_memory_allocated",
     "percentile",

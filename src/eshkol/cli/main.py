@@ -3,8 +3,9 @@
 Comes in: the command line. Goes out: what a command prints, and 0; or one clear line on stderr and 2 for
 arguments that make no sense; or the message of an `EshkolError` on stderr and 1. A traceback is shown only with
 ESHKOL_DEBUG=1. This module stands on top of everything and holds the parser, the exit codes and `doctor`;
-`scheme.py`, `atlas.py`, `checkpoints.py`, `jupyter.py`, `prepare.py` and `tune.py` hold the others, `values.py` reads
-their values. Everything heavy is imported by the command that needs it, so that `eshkol --version` answers at once.
+`scheme.py`, `atlas.py`, `checkpoints.py`, `conformance.py`, `jupyter.py`, `prepare.py` and `tune.py` hold the others,
+`values.py` reads their values. Everything heavy is imported by the command that needs it, so that `eshkol --version`
+answers at once.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -42,6 +44,7 @@ examples:
   eshkol ckpt ls run.eskpt                       what is in a checkpoint; also diff and verify
   eshkol jupyter install                         tell Jupyter of the Eshkol kernel
   eshkol doctor                                  what this machine offers: backends, LLVM, cache
+  eshkol conformance opencl --seconds 60         every instruction and row there: pass, refused or fail
   eshkol prepare                                 compile Eshkol's own libraries now, not at their first use
   eshkol tune                                    measure kernels of a GPU, and keep what is fastest there
   eshkol atlas check saxpy.atlas                 is the program legal? what does it use?
@@ -83,6 +86,7 @@ class Parser(argparse.ArgumentParser):
 # Commands in modules of their own: the module, what they do, what is said after that, whether they have commands.
 MODULES = {
     "atlas": ("atlas", "run, check, translate and optimize Atlas programs", "", True),
+    "conformance": ("conformance", "compare machines with the interpreters, and say what came out", "", False),
     "ckpt": ("checkpoints", "list, compare and verify checkpoints", " (.eskpt)", True),
     "jupyter": ("jupyter", "Eshkol in notebooks: install and run the Jupyter kernel", "", True),
     "prepare": ("prepare", "compile what Eshkol itself needs now, not when it is first used", "", False),
@@ -317,8 +321,18 @@ def _examine_backends() -> dict[str, dict[str, Any]]:
             machines = backend.machines()
         except (ImportError, OSError) as error:  # a package of an extra that is not installed, or does not load
             reason, targets, machines = str(error), [], []
-        found[name] = {"available": reason is None, "reason": reason, "targets": targets, "machines": machines}
+        except Exception as error:  # of a driver, whatever it is: the others are to be shown
+            reason, targets, machines = f"it does not load: {type(error).__name__}: {error}", [], []
+        found[name] = {
+            "available": reason is None, "reason": reason, "commands": commands_in(reason or ""), "targets": targets,
+            "machines": machines,
+        }  # fmt: skip
     return found
+
+
+def commands_in(reason: str) -> list[str]:
+    """The commands that a reason names, which would make available what is not."""
+    return [command.rstrip(".:`") for command in COMMAND.findall(reason)]
 
 
 def _examine_cache() -> dict[str, Any]:
@@ -348,7 +362,14 @@ def _unwritable(folder: Path) -> str | None:
     return None if os.access(there, os.W_OK | os.X_OK) else f"{folder}: '{there}' cannot be written to"
 
 
-DEVICE_ABILITIES = {"float64": "float64", "int64_atomics": "atomics of 64 bits"}
+DEVICE_ABILITIES = {
+    "float64": "float64", "float16": "float16", "int64": "int64", "int64_atomics": "atomics of 64 bits",
+    "subgroups": "sub-groups",
+}  # fmt: skip
+COMMAND = re.compile(
+    r"\b(?:pip|npm|brew|apt|apt-get) install"
+    r"(?: +(?!(?:and|or|then|to|for|if)\b)(?:'[^']*'|[^\s,;()\[\]']+(?:\[[^\]]*\])?))+"  # names, quoted or with extras
+)
 SIMD_ABILITIES = {"fma": "fused multiply-add", "gather_scatter": "gather and scatter", "masks": "masks"}
 VECTOR_FEATURES = ("sse4.2", "avx", "avx2", "fma", "f16c", "avx512", "amx", "neon", "asimd", "sve", "bf16", "i8mm")
 
@@ -384,8 +405,10 @@ def _doctor_table(report: dict[str, Any]) -> Table:
                 f", emits {', '.join(backend['targets']) or 'nothing'}", "default"
             )
         else:
-            found = Text("not available: ", "yellow").append(backend["reason"], "default")
+            found = Text("not available: ", "yellow").append(_without_commands(backend), "default")
         table.add_row(f"backend {name}", found)
+        for command in backend["commands"]:
+            table.add_row("", Text("try: ").append(command, "bold"))
         for machine in backend["machines"]:
             table.add_row("", Text(_machine_line(machine)))
     table.add_section()
@@ -404,19 +427,29 @@ def _prepared_line(found: dict[str, Any]) -> str:
     return held if found["current"] else f"{held}, of other sources or another machine: run `eshkol prepare`"
 
 
+def _without_commands(backend: dict[str, Any]) -> str:
+    """A reason up to the first command in it, which stands in a line of its own."""
+    reason = str(backend["reason"])
+    return reason.partition(backend["commands"][0])[0].rstrip(" :,(`'") if backend["commands"] else reason
+
+
 def _machine_line(machine: dict[str, Any]) -> str:
-    """A GPU, or another device, in a line."""
-    begin = f"{machine['number']}: {machine['name']}, "
-    if "platform" in machine:
-        lacking = [words for key, words in DEVICE_ABILITIES.items() if not machine[key]]
-        return (
-            f"{begin}{machine['platform']}, {size_of(machine['memory'])}, {count_of(machine['units'], 'compute unit')}"
-            f"{', without ' * bool(lacking)}{' and '.join(lacking)}"
-        )
-    return (
-        f"{begin}compute capability {machine['capability']}, {size_of(machine['memory'])}, "
-        f"{count_of(machine['multiprocessors'], 'multiprocessor')}, driver for CUDA {machine['driver']}"
-    )
+    """A GPU, or another device, in a line: of each kind of machine, what its driver says of it."""
+
+    def facts(key: str, otherwise: Any = None) -> Any:
+        return machine.get(key, otherwise)
+
+    said = [
+        str(facts("name", "a device")), facts("platform"),
+        f"compute capability {facts('capability')}" if facts("capability") else None,
+        size_of(facts("memory")) if facts("memory") else None,
+        count_of(facts("units"), "compute unit") if facts("units") else None,
+        count_of(facts("multiprocessors"), "multiprocessor") if facts("multiprocessors") else None,
+        f"driver for CUDA {facts('driver')}" if facts("capability") else facts("driver"),
+    ]  # fmt: skip
+    lacking = [words for key, words in DEVICE_ABILITIES.items() if facts(key) is False]
+    without = f", without {' and '.join(lacking)}" if lacking else ""
+    return f"{facts('number', 0)}: {', '.join(str(part) for part in said if part)}{without}"
 
 
 def _simd_line(simd: dict[str, Any] | None) -> str:

@@ -9,7 +9,7 @@ defined. Array instructions are what rows of the op table are lowered to, and ar
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,9 +126,11 @@ def _columns(op: Opcode, ty: Type, operands: int) -> list[Array]:
     return [_filled(list(column), ty) for column in zip(*rows, strict=True)]
 
 
-def _registers() -> Iterator[InstructionCase]:
+def _registers(only: Set[str] = frozenset()) -> Iterator[InstructionCase]:
     """Rows that compute a register of registers of one type."""
     for op in ROWS.values():
+        if only and op.name not in only:
+            continue
         kinds = [f.kind for f in op.fields]
         plain = kinds == [Kind.DEF, *[Kind.USE] * (len(kinds) - 1)] and all(f.ty == "T" for f in op.fields)
         if not isinstance(op.meaning, Values) or not plain:
@@ -229,10 +231,22 @@ def _atomics() -> Iterator[InstructionCase]:
         )  # fmt: skip
 
 
-def instruction_cases() -> Iterator[InstructionCase]:
-    """Every instruction on every type, but for those of memory pools, classes and control, which have no type."""
-    for family in (_registers, _conversions, _packed, _comparisons, _shared_memory, _lanes, _atomics):
-        yield from family()
+FAMILIES: Mapping[str, Callable[[], Iterator[InstructionCase]]] = {
+    "CVT BITCAST": _conversions, "PACK": _packed, "SETcc": _comparisons, "LDS": _shared_memory,
+    "SREG SubGroupXor": _lanes, "ATOM": _atomics,
+}  # fmt: skip
+"""What cases of other forms are named by, first of all."""
+
+
+def instruction_cases(only: Set[str] = frozenset()) -> Iterator[InstructionCase]:
+    """Every instruction on every type, but for those of memory pools, classes and control, which have no type.
+
+    With names, those of cases that begin with one of them.
+    """
+    yield from _registers(only)
+    for names, family in FAMILIES.items():
+        if not only or only & set(names.split()):
+            yield from (case for case in family() if not only or case.name.split()[0] in only)
 
 
 def instruction(case: InstructionCase, backend: Backend) -> Outcome:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-from eshkol.errors import DTypeError, ShapeError, TensorError
+from eshkol.errors import DeviceError, DTypeError, ShapeError, TensorError
 from eshkol.optim.rules import RULES, Slots, UpdateRule, as_number
 from eshkol.support.interrupts import uninterrupted
 from eshkol.tensors import api as ek
@@ -220,10 +220,24 @@ class Optimizer:
         used = trained(tensors)
         chosen = tensors if all(used) else [t for t, use in zip(tensors, used, strict=True) if use]
         if chosen:
-            self._step(tensors, used, chosen)
+            try:
+                self._step(tensors, used, chosen)
+            except DeviceError:  # which is told before anything changes
+                machines = list(dict.fromkeys([tensor.device for tensor in chosen]))
+                if len(machines) < 2:  # it is gradients, or what is remembered, that are elsewhere
+                    raise
+                self._step_on_each(machines, tensors, used)
         elif closure is None:
             self.took_steps += 1
         return result
+
+    def _step_on_each(self, machines: Sequence[str], tensors: list[Tensor], used: list[bool]) -> None:
+        """A step of parameters on several machines: of those of one machine after those of another."""
+        taken = self.took_steps
+        for machine in machines:
+            there = [use and t.device == machine for t, use in zip(tensors, used, strict=True)]
+            self._step(tensors, there, [t for t, use in zip(tensors, there, strict=True) if use])
+        self.took_steps = taken + 1
 
     def _step(self, tensors: list[Tensor], used: list[bool], chosen: list[Tensor]) -> None:
         slots = self.slots()

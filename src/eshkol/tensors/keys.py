@@ -103,6 +103,11 @@ class Generator:
         self.state = state
 
 
+def folded(key: Any, number: int) -> Any:
+    """A key that is made of another one and a number: independent of those of other numbers."""
+    return host_fold_in(key, number)
+
+
 default = Generator(0)
 """The generator of whoever does not bring one; it begins with seed 0, so that a program repeats itself."""
 

@@ -10,12 +10,13 @@ A step whose loss or gradients are not finite changes nothing and says where tha
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from math import isfinite, isnan, nan
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 from eshkol.errors import EshkolError, IndexOutOfRange, NotANumberError, TensorError, TraceError
 from eshkol.nn.gradients import clipped, clipped_by_value
@@ -40,6 +41,8 @@ from eshkol.tensors.value import Tensor
 from eshkol.train.applying import HeldTensors, Loss, apply_model, evaluating, loss_of
 from eshkol.train.blame import blame, refuse_targets
 from eshkol.train.standing import Standing, made_key, one_more
+
+OWN_STEP = "__step__"  # what a class of models calls the function that gives the class of its steps
 
 
 @dataclass(frozen=True)
@@ -153,6 +156,15 @@ class Step:
     >>> loss = step(images, labels).loss
     """
 
+    __signature__: ClassVar[inspect.Signature]  # that of `__init__`
+
+    def __new__(cls, *given: Any, **how: Any) -> Self:
+        """A model on several machines (`ek.parallel`) has steps of its own."""
+        model = given[0] if given else how.get("model")
+        kind = getattr(type(model), OWN_STEP, None) if cls is Step else None
+        found: Self = super().__new__(cls if kind is None else kind())
+        return found
+
     def __init__(
         self,
         model: Any,
@@ -201,21 +213,11 @@ class Step:
             )  # fmt: skip
         handles = self._current()
         last = self._summed + 1 >= self.accumulate
-        others = [bare(p) for p in handles.untrained]
-        hyper, counts = self.optimizer.hyper(), self.optimizer.next_steps(handles.used)
-        key: Any
-        device = handles.trained[0].device
-        inputs, targets = brought((inputs, targets), device)
-        if self.jit and device != HOST:
-            self._standing.begin(device)
-            (hyper, counts), key = self._standing.numbers((hyper, counts)), self._standing.key()
-        else:
-            key = adopted(keys.next_key(), device)
-        given = StepInputs(others, hyper, counts, key, inputs, targets)
+        given = self._given(handles, inputs, targets)
         try:
             loss, outputs, finite = (self._compiled if self.jit else self._eagerly)(handles, last, given)
         except IndexOutOfRange as error:
-            refuse_targets(self.model, self.loss, inputs, targets)
+            refuse_targets(self.model, self.loss, given.inputs, given.targets)
             if self.jit:
                 _say_call(error)
             raise
@@ -230,6 +232,20 @@ class Step:
         if not finite and (self.scale is None or not isfinite(loss.item())):  # no scale makes a loss finite
             raise self._not_finite(loss, given)
         return StepResult(loss, outputs, finite and last)
+
+    def _given(self, handles: Handles, inputs: Any, targets: Any) -> StepInputs:
+        """What a step only reads, where the parameters are."""
+        others = [bare(p) for p in handles.untrained]
+        hyper, counts = self.optimizer.hyper(), self.optimizer.next_steps(handles.used)
+        key: Any
+        device = handles.trained[0].device
+        inputs, targets = brought((inputs, targets), device)
+        if self.jit and device != HOST:
+            self._standing.begin(device)
+            (hyper, counts), key = self._standing.numbers((hyper, counts)), self._standing.key()
+        else:
+            key = adopted(keys.next_key(), device)
+        return StepInputs(others, hyper, counts, key, inputs, targets)
 
     def settle(self) -> None:
         """Wait for the last step; where its loss or a gradient was not finite, say so."""
@@ -445,6 +461,10 @@ class Step:
         )  # fmt: skip
 
 
+_told = inspect.signature(Step.__init__)
+Step.__signature__ = _told.replace(parameters=[*_told.parameters.values()][1:])
+
+
 def _scale_of(given: float | str | LossScale | None) -> LossScale | None:
     if given is None or isinstance(given, LossScale):
         return given
@@ -476,14 +496,19 @@ class Evaluation:
         self.model, self.loss = model, loss
         self._held = HeldTensors(model, loss)
         self._tensors = Handles([], [], [])
-        self._run = compiled(self._evaluated, name="an evaluation") if jit else self._evaluated
+        self._spread = hasattr(type(model), OWN_STEP)  # over machines: it compiles what is done on each by itself
+        self._run = compiled(self._evaluated, name="an evaluation") if jit and not self._spread else self._evaluated
 
     def _evaluated(
         self, tensors: Handles, kinds: tuple[Any, ...], values: list[Tensor], inputs: Any, targets: Any
     ) -> tuple[Any, Any]:
         with standing_for(tensors.untrained, values):
             outputs = apply_model(self.model, inputs)
-            return None if self.loss is None else loss_of(self.loss, outputs, targets), outputs
+            if self.loss is None:
+                return None, outputs
+            if self._spread:
+                targets = brought(targets, next(x.device for x in ek.tree_leaves(outputs) if isinstance(x, Tensor)))
+            return loss_of(self.loss, outputs, targets), outputs
 
     def __call__(self, inputs: Any, targets: Any = None) -> tuple[Tensor | None, Any]:
         tensors = [*self._held.parameters, *self._held.buffers]

@@ -22,6 +22,7 @@ OUT_OF_MEMORY, NO_DEVICE, NOT_READY = 2, 100, 600
 ERROR_LOG, ERROR_LOG_BYTES, LOG_BYTES = 5, 6, 4096  # the driver's options of loading, and how much it may say
 PTX = 1  # the driver's number of a kind of code that it links
 LIBRARIES = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "libcuda.so")
+INSTALL = "apt install nvidia-driver"  # Debian's; elsewhere it is NVIDIA's own
 
 _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
     "cuInit": (c_uint,),
@@ -232,7 +233,7 @@ def _opened() -> Driver | str:
     """The driver, initialized once; or why there is none."""
     library = _library()
     if library is None:
-        return f"there is no NVIDIA driver here: {LIBRARIES[0]} was not found"
+        return f"there is no NVIDIA driver here: {LIBRARIES[0]} was not found; where there is a GPU: {INSTALL}"
     try:
         driver = Driver(library)
         driver.call("cuInit", 0)
