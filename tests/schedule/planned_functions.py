@@ -458,6 +458,16 @@ FURTHER: dict[str, Case] = {
     "complex arithmetic": Case(edges.complex_arithmetic, ((COMPLEX, (3, 4)),) * 2, CPU, False),
     "divided by": Case(ways.divided_by, ((WHOLE, (40,)), (40,), ("uint8", (40,))), CPU, False),
     "told short rows": Case(lambda x: ek.softmax(x, -1), ((3000, 6),), CPU, False, told={0: 0}),
+    "left over": Case(
+        lambda x, y: (x.sum(0), x.sum(1), x.sum(), y.sum(0), y.max(1)), ((31, 5000), (5000, 31)), CPU + BLOCKS, False,
+    ),
+    "two taps": Case(
+        lambda x, w: (ek.conv2d(x, w), ek.conv2d(x, w[..., :1])), ((2, 8, 40, 40), (64, 8, 1, 2)), BLOCKS, False,
+    ),
+    "long signals alone": Case(lambda z: ek.fft(z), ((COMPLEX, (8, 1024)),), BLOCKS, False),
+    "gaps within": Case(
+        lambda x: (y := ek.pad(x, 0, interior=(1, 0)))[:3, 1:] * 2 + y[2:, 1:], ((3, 4),), CPU, False,
+    ),
     "followed": Case(whole.followed, ((HALF, (32, 16)), (HALF, (16, 24)), (HALF, (24,)), (HALF, (32, 24))), ARRAYS),
     "followed apart": Case(
         whole.followed_apart, ((HALF, (32, 16)), (HALF, (16, 24)), (HALF, (24,)), (HALF, (32, 24))), ARRAYS, False,
