@@ -67,6 +67,12 @@ EXCLUDED = (
     # ---- estimates and thresholds of the tensor compiler
     Excluded("eshkol.schedule.kernels.costs", "estimates of cost: they choose among ways that give the same",
              names=("TRANSCENDENTAL", "EXPANDED", "DEAR"), functions=("weight", "dear", "_weighed", "_counted")),
+    *(Excluded(f"eshkol.schedule.kernels.{module}", "estimates of cost: of tiles that give the same, one is chosen",
+               names=names) for module, names in (
+        ("tiling", ("FULL", "LOAD", "BEGIN", "FETCH", "PART", "LAUNCH")),
+        ("matrix_tiling", ("BUSY", "LOAD", "HIDDEN", "ROUND", "BEGIN", "PART", "LAUNCH")),
+        ("weight_products", ("TILES", "STORED", "ADDED")),
+    )),
     Excluded("eshkol.schedule.*", _SIZES,
              names=("SHORTEST", "MOST_CODE", "MOST_INPUTS", "CHEAP",
                     "LONG_ROW", "FEW", "FEW_TAKES", "UNROLLED", "MANY", "AT_ONCE",

@@ -461,6 +461,10 @@ FURTHER: dict[str, Case] = {
     "left over": Case(
         lambda x, y: (x.sum(0), x.sum(1), x.sum(), y.sum(0), y.max(1)), ((31, 5000), (5000, 31)), CPU + BLOCKS, False,
     ),
+    "short rows of two": Case(
+        lambda z, x: (ek.exp(z).sum(-1), ek.exp(x).max(axis=1), ek.max(ek.exp(x * 2), axis=1, keepdims=True)),
+        ((COMPLEX, (1500, 6)), (1500, 6)), CPU, False,
+    ),
     "two taps": Case(
         lambda x, w: (ek.conv2d(x, w), ek.conv2d(x, w[..., :1])), ((2, 8, 40, 40), (64, 8, 1, 2)), BLOCKS, False,
     ),

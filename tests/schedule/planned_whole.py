@@ -27,11 +27,12 @@ def followed(x: Any, w: Any, b: Any, r: Any) -> Any:
 def followed_apart(x: Any, w: Any, b: Any, r: Any) -> Any:
     """What stays behind a product: a number for each row, other ops, parts, other places, and too many matrices."""
     y = (x @ (w * (k + 2.0)) for k in range(14))
-    many, sums, cut = next(y), next(y), next(y)
+    many, sums, cut, squares = next(y), next(y), next(y), next(y) + r
     return (
         next(y) + r[:, :1], ek.where(next(y) > 0, r, 0), next(y)[:, :8] + b[:8], next(y).reshape(24, 32) + x[:24, :1],
         next(y) + r + r * 2 + r * r + ek.sin(r), (many + b, many * 2, many - r, ek.tanh(many)), next(y).sum(1),
         sums + r, (sums + r).sum(0), (cut + b)[:, 1:], cut * r, ek.sin(next(y)), next(y) @ w.T + x,
+        squares, (squares * squares).sum(0),
     )  # fmt: skip
 
 
