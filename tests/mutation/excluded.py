@@ -71,7 +71,7 @@ EXCLUDED = (
                names=names) for module, names in (
         ("tiling", ("FULL", "LOAD", "BEGIN", "FETCH", "PART", "LAUNCH")),
         ("matrix_tiling", ("BUSY", "LOAD", "HIDDEN", "ROUND", "BEGIN", "PART", "LAUNCH")),
-        ("weight_products", ("TILES", "STORED", "ADDED")),
+        ("weight_products", ("TILES", "STORED")),
     )),
     Excluded("eshkol.schedule.*", _SIZES,
              names=("SHORTEST", "MOST_CODE", "MOST_INPUTS", "CHEAP",
