@@ -98,7 +98,7 @@ EXCLUDED = (
     Excluded("eshkol.schedule.kernels.code", "registers that are left to the backends, with room to spare",
              names=("USABLE",)),
     Excluded("eshkol.graph.node", _BOUND, names=("CONSTANTS_KEPT",)),
-    Excluded("eshkol.ops.indexing", _SIZES, names=("WIDE", "LINE", "STRETCH")),
+    Excluded("eshkol.ops.indexing", _SIZES, names=("WIDE", "STRETCH")),
     Excluded("eshkol.ops.contraction", _SIZES, names=("BATCH_AXES",)),
     # ---- those of compiled derivatives
     Excluded("eshkol.calculus.*", _SIZES,
