@@ -67,6 +67,12 @@ EXCLUDED = (
     # ---- estimates and thresholds of the tensor compiler
     Excluded("eshkol.schedule.kernels.costs", "estimates of cost: they choose among ways that give the same",
              names=("TRANSCENDENTAL", "EXPANDED", "DEAR"), functions=("weight", "dear", "_weighed", "_counted")),
+    *(Excluded(f"eshkol.schedule.kernels.{module}", "estimates of cost: of tiles that give the same, one is chosen",
+               names=names) for module, names in (
+        ("tiling", ("FULL", "LOAD", "BEGIN", "FETCH", "PART", "LAUNCH")),
+        ("matrix_tiling", ("BUSY", "LOAD", "HIDDEN", "ROUND", "BEGIN", "PART", "LAUNCH")),
+        ("weight_products", ("TILES", "STORED")),
+    )),
     Excluded("eshkol.schedule.*", _SIZES,
              names=("SHORTEST", "MOST_CODE", "MOST_INPUTS", "CHEAP",
                     "LONG_ROW", "FEW", "FEW_TAKES", "UNROLLED", "MANY", "AT_ONCE",
@@ -92,7 +98,7 @@ EXCLUDED = (
     Excluded("eshkol.schedule.kernels.code", "registers that are left to the backends, with room to spare",
              names=("USABLE",)),
     Excluded("eshkol.graph.node", _BOUND, names=("CONSTANTS_KEPT",)),
-    Excluded("eshkol.ops.indexing", _SIZES, names=("WIDE", "LINE", "STRETCH")),
+    Excluded("eshkol.ops.indexing", _SIZES, names=("WIDE", "STRETCH")),
     Excluded("eshkol.ops.contraction", _SIZES, names=("BATCH_AXES",)),
     # ---- those of compiled derivatives
     Excluded("eshkol.calculus.*", _SIZES,

@@ -62,6 +62,10 @@ MACHINES = {
     ),
     "single lanes": replace(DESCRIPTION, subgroup=1, shared_memory=1 << 10),
     "high": replace(DESCRIPTION, float32_products=Precision.HIGH),
+    # With groups of warps, which do products, attention and convolutions as whole array instructions.
+    "whole": replace(BLOCKS, shared_memory=227 << 10, processors=132, matrices=replace(MATRICES, whole=True)),
+    "small whole": replace(DESCRIPTION, processors=2, matrices=replace(MATRICES, whole=True)),
+    "whole high": replace(DESCRIPTION, matrices=replace(MATRICES, whole=True), float32_products=Precision.HIGH),
 }
 LARGEST = 1 << 24  # elements of inputs that are made
 ALONE = "each alone"  # every node by itself, as who looks for NaN has it

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import planned_edges as edges
 import planned_numerics as numerics
 import planned_ways as ways
+import planned_whole as whole
 
 import eshkol as ek
 
@@ -20,6 +21,7 @@ SINGLE, HALF, COMPLEX, WHOLE, TRUTH = "float32", "bfloat16", "complex64", "int64
 EVERYWHERE = ("cpu", "small blocks", "blocks")
 CPU, CORES, SMALL, ALONE = ("cpu",), ("cpu", "small cores"), ("small blocks",), ("each alone",)
 BLOCKS, CUT = ("small blocks", "blocks"), ("small cores", "small blocks")
+ARRAYS = ("small whole",)
 
 
 class Case(NamedTuple):
@@ -455,6 +457,65 @@ FURTHER: dict[str, Case] = {
     "scaled distances": Case(edges.scaled_distances, ((300, 2), (30, 2), (2,), (1,)), CPU, False),
     "complex arithmetic": Case(edges.complex_arithmetic, ((COMPLEX, (3, 4)),) * 2, CPU, False),
     "divided by": Case(ways.divided_by, ((WHOLE, (40,)), (40,), ("uint8", (40,))), CPU, False),
+    "told short rows": Case(lambda x: ek.softmax(x, -1), ((3000, 6),), CPU, False, told={0: 0}),
+    "left over": Case(
+        lambda x, y: (x.sum(0), x.sum(1), x.sum(), y.sum(0), y.max(1)), ((31, 5000), (5000, 31)), CPU + BLOCKS, False,
+    ),
+    "short rows of two": Case(
+        lambda z, x: (ek.exp(z).sum(-1), ek.exp(x).max(axis=1), ek.max(ek.exp(x * 2), axis=1, keepdims=True)),
+        ((COMPLEX, (1500, 6)), (1500, 6)), CPU, False,
+    ),
+    "two taps": Case(
+        lambda x, w: (ek.conv2d(x, w), ek.conv2d(x, w[..., :1])), ((2, 8, 40, 40), (64, 8, 1, 2)), BLOCKS, False,
+    ),
+    "long signals alone": Case(lambda z: ek.fft(z), ((COMPLEX, (8, 1024)),), BLOCKS, False),
+    "gaps within": Case(
+        lambda x: (y := ek.pad(x, 0, interior=(1, 0)))[:3, 1:] * 2 + y[2:, 1:], ((3, 4),), CPU, False,
+    ),
+    "followed": Case(whole.followed, ((HALF, (32, 16)), (HALF, (16, 24)), (HALF, (24,)), (HALF, (32, 24))), ARRAYS),
+    "followed apart": Case(
+        whole.followed_apart, ((HALF, (32, 16)), (HALF, (16, 24)), (HALF, (24,)), (HALF, (32, 24))), ARRAYS, False,
+    ),
+    "products beside": Case(
+        whole.products_beside, ((HALF, (3, 32, 16)), (HALF, (16, 24)), (HALF, (16, 20))), ARRAYS,
+    ),
+    "products of singles": Case(
+        whole.products_beside, ((3, 32, 16), (16, 24), (16, 20)), ("small whole", "whole high"), False,
+    ),
+    "large singles": Case(
+        lambda x, w, v: (x @ w, x @ v, x[:, :63] @ w[:63], x[:63] @ w, x @ w[:, :60]),
+        ((704, 704), (704, 704), (704, 64)), ("whole",), False,
+    ),
+    "read again": Case(whole.read_again, ((HALF, (32, 24)), (HALF, (24, 24)), (HALF, (24,))), ARRAYS),
+    "whole images": Case(
+        whole.images, ((HALF, (2, 80, 8, 6)), (HALF, (80, 80, 3, 3)), (HALF, (80, 80, 1, 1))), ARRAYS,
+    ),
+    "whole lines": Case(
+        lambda x, w: (ek.conv1d(x, w, padding=2, stride=2), ek.conv1d(x, w[:, :, :3], dilation=3)),
+        ((HALF, (2, 22, 80)), (HALF, (16, 22, 5))), ("whole",),
+    ),
+    "wide images": Case(
+        lambda x, w: ek.conv2d(x, w, padding=1), ((HALF, (3, 136, 33, 30)), (HALF, (64, 136, 3, 3))), ("whole",),
+    ),
+    "colours": Case(
+        whole.of_few_channels, ((HALF, (2, 3, 12, 11)), (HALF, (16, 3, 5, 3)), (HALF, (24, 3, 3, 4))), ARRAYS,
+    ),
+    "left to lanes": Case(
+        whole.left_to_lanes,
+        ((HALF, (2, 32, 10, 9)), (HALF, (32, 16, 2, 2)), (HALF, (24, 5, 2, 2)), (HALF, (1, 16, 3, 4, 5)),
+         (HALF, (16, 16, 2, 2, 2))), ARRAYS, False,
+    ),
+    "attended": Case(
+        whole.attended, ((HALF, (2, 4, 9, 16)),) * 3 + ((TRUTH, (9, 9)), (HALF, (4, 9, 9))), ARRAYS,
+    ),
+    "attended in groups": Case(
+        lambda q, k, v: ek.scaled_dot_product_attention(q, k, v, causal=True),
+        ((HALF, (2, 4, 9, 32)), (HALF, (2, 2, 9, 32)), (HALF, (2, 2, 9, 32))), ARRAYS,
+    ),
+    "attended by one": Case(
+        lambda q, k, v: ek.scaled_dot_product_attention(q, k, v),
+        ((HALF, (2, 8, 1, 64)), (HALF, (2, 2, 300, 64)), (HALF, (2, 2, 300, 64))), ("whole",), False,
+    ),
 }  # fmt: skip
 FUNCTIONS = FURTHER | {
     name: Case(function, inputs, OTHERWISE.get(name, EVERYWHERE), name not in WITHOUT)

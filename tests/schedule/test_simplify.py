@@ -420,6 +420,7 @@ def test_slices():
     padded = pad_constant(x, number(0, x), (1, 2), (1, 0))
     assert simpler(slice_(padded, (1, 2), (6, 9))) is x
     simpler(slice_(padded, (0, 2), (6, 9)), "pad_constant", "slice")
+    simpler(slice_(pad_constant(x, number(0, x), (0, 0), (0, 0), (1, 0)), (0, 0), (3, 7)), "pad_constant", "slice")
     simpler(slice_(x, (2, 0), (2, 7)), "expand")
 
 

@@ -86,9 +86,9 @@ class _Writer:
     def __init__(self, a: _Scan, target: MachineDescription, name: str, lanes: int, block: int) -> None:
         self.a, self.target, self.name, self.lanes, self.block = a, target, name, lanes, block
         self.e = e = Emitter((lanes,))
-        self.shape = (a.before, a.length, a.after)
-        self.x, self.out = Read(e, "x0", self.shape, a.given), Write(e, "out", self.shape, a.dtype)
-        self.total = Write(e, "total", (a.before, a.parts, a.after), a.working)
+        lines = a.before * a.after
+        self.x, self.out = Read(e, "x0", (lines * a.length,), a.given), Write(e, "out", (lines * a.length,), a.dtype)
+        self.total = Write(e, "total", (lines * a.parts,), a.working)
 
     def neutral(self) -> Scalar:
         return self.e.constant(self.a.first if self.a.working.is_float else int(self.a.first), self.a.working)

@@ -119,20 +119,20 @@ def _lower(node: Node, target: MachineDescription) -> Lowered:
     if target.blocks and is_matrix_convolution(node, target):
         return matrix_convolution_kernels(node, target)
     if isinstance(how, Macro):
-        return _macro(how, node, outs, names)
+        return _macro(how, node)
     if target.blocks and is_product(node):
         return block_product_kernels(node, target)
     assert not isinstance(how, Parts)  # plans are made of what such a node is composed of
     return _scalar_code(how, node, outs, names, target)
 
 
-def _macro(how: Macro, node: Node, outs: Sequence[Aval], names: Sequence[str]) -> Kernel:
+def _macro(how: Macro, node: Node) -> Kernel:
     b = ProgramBuilder(node.op.name)
-    targets = [_view(b, name, out) for name, out in zip(names, outs, strict=True)]
+    out = _view(b, "out", node)
     inputs = [_view(b, f"x{k}", x) for k, x in enumerate(node.inputs)]
-    how.code(b, node.attrs, targets[0] if node.outs is None else tuple(targets), *inputs)
+    how.code(b, node.attrs, out, *inputs)
     buffers = tuple((view.name, k) for k, view in enumerate(inputs))
-    return Kernel(shown(b.build()), ONE_LANE, None, tuple(names), buffers, ())
+    return Kernel(shown(b.build()), ONE_LANE, None, ("out",), buffers, ())
 
 
 def _view(b: ProgramBuilder, name: str, aval: Any) -> View:

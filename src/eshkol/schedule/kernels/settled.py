@@ -115,7 +115,7 @@ def settled_kernel(node: Node, target: MachineDescription) -> Kernel:
     """One lane for each vector of neighbours of a row."""
     x, _, _, new = node.inputs
     vector, width = target.vector // node.dtype.size, new.shape[1]
-    while vector > 1 and width % vector:
+    while width % vector:
         vector //= 2
     across = width // vector
     lanes = node.shape[0] * across

@@ -418,15 +418,16 @@ class _Where:
     def __getitem__(self, node: Node) -> int:
         """The place of a value."""
         node = _root(node)
-        if node.op is PICK and node not in self.known:
+        if node in self.known:
+            return self.known[node]
+        if node.op is PICK:
             place: int = self.multiple[node.inputs[0]][node.attrs.place]
             return place
-        if node.op in GIVEN and node not in self.known:
-            constants = self.builder.constants
-            if node not in constants:
-                constants[node] = self.builder.place(node), node.attrs.array if node.op is CONST else host_array(node)
-            return constants[node][0]
-        return self.known[node]
+        assert node.op in GIVEN, node
+        constants = self.builder.constants
+        if node not in constants:
+            constants[node] = self.builder.place(node), node.attrs.array if node.op is CONST else host_array(node)
+        return constants[node][0]
 
     def new(self, node: Node) -> int:
         """A place for a node that is computed."""

@@ -124,7 +124,7 @@ def _add(node: Node) -> Node | None:
     if made(x, neg):
         return build(sub, None, y, x.inputs[0])
     if x.op in _WITH_GAPS and y.op in _WITH_GAPS and x.shape == y.shape and x.data is None and y.data is None:
-        return _side_by_side(x, y)
+        return _side_by_side(node)
     return _ordered(node)
 
 
@@ -247,12 +247,13 @@ rule("minimum")(_extreme(1))
 _WITH_GAPS = frozenset({pad_constant, concatenate})
 
 
-def _side_by_side(x: Node, y: Node) -> Node | None:
-    """The sum of two tensors with zeros along one axis, neither of which has anything where the other has, as one.
+def _side_by_side(node: Node) -> Node | None:
+    """A sum of two tensors with zeros along one axis, neither of which has anything where the other has, as one.
 
     Derivatives of slices are such sums. What is left between the parts is filled with zeros, in which further parts
     find their place.
     """
+    x, y = node.inputs
     axis = _axis_of_gaps(x)
     if axis is None or _axis_of_gaps(y) != axis:
         return None

@@ -63,13 +63,12 @@ WORDS: Op = row(Op(
 def draw_by_blocks(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     """The results, with blocks of random words for draws of many bits."""
     order = in_order(results)
-    if target.blocks or not any(node.data is None and _is_long(node) for node in order):
+    long = {node for node in order if node.data is None and _is_long(node)}
+    if target.blocks or not long:
         return list(results)
 
     def by_blocks(node: Node, new: New) -> Any:
-        if node.data is None and _is_long(node):
-            return _drawn(new[node.inputs[0]], node.attrs)
-        return None
+        return _drawn(new[node.inputs[0]], node.attrs) if node in long else None
 
     return walked(results, order, by_blocks)
 
