@@ -30,7 +30,7 @@ KINDS = ("instruction", "forward", "gradient")
 def main(given: Sequence[str] | None = None) -> int:
     """Compare a machine with the interpreters; 0 where nothing failed."""
     parser = argparse.ArgumentParser(prog="python -m eshkol.conformance", description=__doc__.split("\n")[0])
-    parser.add_argument("machine", help="a device: cuda, cuda:1, opencl, cpu, discrete, blocks, reference")
+    parser.add_argument("machine", help="a device: cuda, cuda:1, opencl, xla, cpu, discrete, blocks, reference")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these instructions and rows alone")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="what is compared")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin nothing after so long")
@@ -38,7 +38,11 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every outcome there")
     options = parser.parse_args(given)
     backend = open_backend(options.machine)
-    work = [(name, run) for name, run in _work(backend, options.kinds, options.samples) if _chosen(name, options.only)]
+    kinds = options.kinds
+    if backend.whole_graphs and "instruction" in kinds:
+        kinds = [kind for kind in kinds if kind != "instruction"]
+        print(f"{backend.name} compiles whole graphs: there are no instructions to compare, rows alone count")
+    work = [(name, run) for name, run in _work(backend, kinds, options.samples) if _chosen(name, options.only)]
     unknown = set(options.only or ()) - {name.split()[0] for name, _ in work}
     if unknown:
         parser.error(f"there is no instruction or row {', '.join(sorted(unknown))}")
