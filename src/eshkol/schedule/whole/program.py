@@ -54,7 +54,7 @@ def program(
     found = graph.write(results, values)
     outs = [_as_stored(graph.t, value) for value in found]
     if graph.t.checks:
-        outs.append(graph.t.fault.value)
+        outs.append(graph.t.reshape(graph.t.fault.value, (1,)))
     arguments = ", ".join(
         f"{x.name}: {x.type}{' {jax.buffer_donor = true}' if k in donated else ''}" for k, x in enumerate(given)
     )
