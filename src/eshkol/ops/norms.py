@@ -193,7 +193,7 @@ def _group_reference(x: Any, num_groups: int, weight: Any = None, bias: Any = No
 @composite(
     group=GROUP, reference=_group_reference, scheme=("group-norm",), tolerance=8.0,
     samples=(
-        sample((2, 4), 2), sample((2, 4, 3), 2, (4,), (4,)), sample((2, 6, 2, 2), 3, (6,), (6,), eps=1e-3),
+        sample((2, 4, 3), 2, (4,), (4,)), sample((2, 4), 2), sample((2, 6, 2, 2), 3, (6,), (6,), eps=1e-3),
         sample((1, 4), 1, None, (4,)),
     ),
 )  # fmt: skip

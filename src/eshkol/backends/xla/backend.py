@@ -49,6 +49,10 @@ class Memory:
             raise InvalidBuffer("the memory was given to a program, which has used it for something else")
         return self._client.read(self.array).view(self.ty.dtype)
 
+    def wait(self) -> None:
+        """Wait until it is computed."""
+        self._client.wait([self.array])
+
     def free(self) -> None:
         """It goes with the last that refers to it."""
 
@@ -90,6 +94,10 @@ class XlaBackend(HostPoolBackend):
     @classmethod
     def unavailable(cls) -> str | None:
         return client.unavailable()
+
+    @classmethod
+    def machines(cls) -> list[dict[str, Any]]:
+        return [] if cls.unavailable() is not None else [client.Client().facts()]
 
     @property
     def description(self) -> MachineDescription:

@@ -92,9 +92,12 @@ class Client:
         self.device = self.client.local_devices()[0]
         self._sharding = _sharding(self._client, self.device)
 
-    @property
-    def platform(self) -> str:
-        return str(self.client.platform)
+    def facts(self) -> dict[str, Any]:
+        """What the device is, as JSON values."""
+        return {
+            "number": 0, "name": str(self.device), "platform": f"PJRT {self.client.platform}",
+            "version": f"jaxlib {version('jaxlib')}", "float64": True,
+        }  # fmt: skip
 
     def put(self, array: Array) -> Any:
         """A copy of a contiguous array in the device's memory."""

@@ -296,8 +296,9 @@ class Replay(IndexCode):
         if isinstance(extent, Scalar) and extent.known is not None:
             extent = int(extent.known)
         if isinstance(extent, int):
-            rounds, most = t.constant(extent, (), INDEX), max(extent - 1, 0)
-            each = None
+            rounds = t.constant(extent, (), INDEX)
+            each: Any = None
+            most: int | None = max(extent - 1, 0)
         else:
             each = self.register(extent)
             rounds = t.reduce(each, "Max", 0, range(len(each.shape)))
@@ -315,7 +316,7 @@ class Replay(IndexCode):
         t.cells.remove(counter)
 
     @contextmanager
-    def only_if(self, truth: Scalar) -> Iterator[Scalar]:  # type: ignore[override]
+    def only_if(self, truth: Scalar) -> Iterator[Scalar]:
         if truth.known:
             yield self.number(0)
             return
