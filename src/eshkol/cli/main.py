@@ -407,6 +407,8 @@ def _prepared_line(found: dict[str, Any]) -> str:
 def _machine_line(machine: dict[str, Any]) -> str:
     """A GPU, or another device, in a line."""
     begin = f"{machine['number']}: {machine['name']}, "
+    if "memory" not in machine:  # of the host
+        return f"{begin}{machine['platform']}, {machine['version']}"
     if "platform" in machine:
         lacking = [words for key, words in DEVICE_ABILITIES.items() if not machine[key]]
         return (

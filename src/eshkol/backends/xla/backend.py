@@ -30,10 +30,10 @@ ELEMENTS = {Type.BF16: np.dtype(ml_dtypes.bfloat16)}  # where PJRT's dtype is no
 class Memory:
     """A flat array of PJRT's, of elements of a type."""
 
-    __slots__ = ("_client", "array", "ty")
+    __slots__ = ("_client", "array", "count", "ty")
 
-    def __init__(self, on: client.Client, array: Any, ty: Type) -> None:
-        self._client, self.array, self.ty = on, array, ty
+    def __init__(self, on: client.Client, array: Any, ty: Type, count: int) -> None:
+        self._client, self.array, self.ty, self.count = on, array, ty, count
 
     @property
     def handle(self) -> Memory:
@@ -60,8 +60,8 @@ class Memory:
 class Compiled:
     """A program that is ready to be run."""
 
-    def __init__(self, on: client.Client, text: str) -> None:
-        self._client = on
+    def __init__(self, on: client.Client, text: str, outs: Sequence[tuple[Type, int]]) -> None:
+        self._client, self._outs = on, outs
         if flags.dumps("kernel"):
             print(text, file=sys.stderr)
         self._executable = on.compile(text)
@@ -71,12 +71,7 @@ class Compiled:
             if one.gone:
                 raise InvalidBuffer("a program was given memory that another has used for something else")
         found = self._client.run(self._executable, [one.array for one in memory])
-        return [Memory(self._client, array, _type_of(array)) for array in found]
-
-
-def _type_of(array: Any) -> Type:
-    dtype = np.dtype(array.dtype)
-    return next((ty for ty, own in ELEMENTS.items() if own == dtype), None) or Type.of_dtype(dtype)
+        return [Memory(self._client, array, *out) for array, out in zip(found, self._outs, strict=True)]
 
 
 class XlaBackend(HostPoolBackend):
@@ -103,9 +98,9 @@ class XlaBackend(HostPoolBackend):
     def description(self) -> MachineDescription:
         return DESCRIPTION
 
-    def graph_program(self, text: str) -> Compiled:
-        """A program of StableHLO, compiled."""
-        return Compiled(self.client, text)
+    def graph_program(self, text: str, outs: Sequence[tuple[Type, int]]) -> Compiled:
+        """A program of StableHLO, compiled; what its results are is told."""
+        return Compiled(self.client, text, outs)
 
     def adopt(self, array: Array, ty: Type) -> Memory:  # type: ignore[override]
         return self._put(array.reshape(-1), ty)
@@ -115,7 +110,8 @@ class XlaBackend(HostPoolBackend):
         return self._put(np.zeros(count, ty.dtype), ty)
 
     def _put(self, array: Array, ty: Type) -> Memory:
-        return Memory(self.client, self.client.put(np.ascontiguousarray(array).view(ELEMENTS.get(ty, ty.dtype))), ty)
+        flat = np.ascontiguousarray(array).view(ELEMENTS.get(ty, ty.dtype))
+        return Memory(self.client, self.client.put(flat), ty, flat.size)
 
     def statistics(self) -> dict[str, int]:
         """What the device says of its memory; nothing where it says nothing, as PJRT's CPU does."""
@@ -137,7 +133,7 @@ class XlaBackend(HostPoolBackend):
         self._buffers.remove(handle)
 
     def size(self, handle: BufferHandle) -> int:
-        return int(self._buffers.get(handle)[0].array.shape[0])
+        return self._buffers.get(handle)[0].count
 
     def copy_to(self, handle: BufferHandle, data: Any, offset: int = 0) -> None:
         given = as_bytes(data)

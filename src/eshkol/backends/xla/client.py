@@ -96,7 +96,7 @@ class Client:
         """What the device is, as JSON values."""
         return {
             "number": 0, "name": str(self.device), "platform": f"PJRT {self.client.platform}",
-            "version": f"jaxlib {version('jaxlib')}", "float64": True,
+            "version": f"jaxlib {version('jaxlib')}",
         }  # fmt: skip
 
     def put(self, array: Array) -> Any:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from eshkol.atlas.machines import MachineDescription
+from eshkol.atlas.types import Type
 from eshkol.errors import EshkolError, ExecutionFailed, NotANumberError, Span
 from eshkol.graph.node import Node
 from eshkol.ops.row import Aval, Parts
@@ -69,8 +70,8 @@ class Executable(Protocol):
 class WholeMachine(Machine, Protocol):
     """What such a machine offers beside the others."""
 
-    def graph_program(self, text: str) -> Executable:
-        """A program of StableHLO, compiled."""
+    def graph_program(self, text: str, outs: Sequence[tuple[Type, int]]) -> Executable:
+        """A program of StableHLO, compiled; what its results are is told."""
         ...
 
 
@@ -107,7 +108,8 @@ class WholePlan:
                 taken = []
                 written = program(computed, params, looked_at=looked_at)
             self._checks, self._taken = written.checks, taken
-            self._executable = machine.graph_program(written.text)
+            outs = [stored_as(x.shape, x.dtype) for x in computed]
+            self._executable = machine.graph_program(written.text, [*outs, (Type.I32, 1)] if self._checks else outs)
         else:
             self._taken = []
 

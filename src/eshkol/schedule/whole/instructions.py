@@ -143,3 +143,8 @@ CODE: dict[str, Code] = {
     "SINH": _function("chlo.sinh"), "COSH": _function("chlo.cosh"), "ASINH": _function("chlo.asinh"),
     "ACOSH": _function("chlo.acosh"), "ATANH": _function("chlo.atanh"),
 }  # fmt: skip
+COMPLEX: dict[str, str] = {
+    "asin": "chlo.asin", "acos": "chlo.acos", "atan": "chlo.atan", "asinh": "chlo.asinh", "acosh": "chlo.acosh",
+    "atanh": "chlo.atanh",
+}  # fmt: skip
+"""Rows that say nothing of complex numbers, and are one operation on them."""

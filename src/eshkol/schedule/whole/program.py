@@ -24,6 +24,7 @@ from eshkol.schedule.order import needed
 from eshkol.schedule.run.failures import where_asked
 from eshkol.schedule.whole import control
 from eshkol.schedule.whole.arrays import Arrays
+from eshkol.schedule.whole.instructions import COMPLEX
 from eshkol.schedule.whole.reads import Read, Write, number_of
 from eshkol.schedule.whole.replay import Replay
 from eshkol.schedule.whole.rows import ROWS, arrays_of
@@ -129,6 +130,8 @@ class _Graph:
             found = LOOPS[node.op](self.t, node.attrs, inputs, self._function)
         elif node.op.name in ROWS:
             found = list(arrays_of(ROWS[node.op.name](self.t, node, *inputs)))
+        elif node.dtype.is_complex and node.op.name in COMPLEX:
+            found = [self.t.same(COMPLEX[node.op.name], *inputs)]
         else:
             found = self._replayed(node, inputs)
         del self.t.cells[alive:]
