@@ -1,7 +1,8 @@
 """Graphs as StableHLO, on any machine: golden texts, what is donated, what is checked, what is refused.
 
-`golden/*.mlir` is what a machine for whole graphs is given for a few of them. `python tests/backends/test_whole_graphs.py`
-writes the files anew; read what has changed. Whether XLA takes them, and what comes out, is in `test_xla.py`.
+`golden/*.mlir` is what a machine for whole graphs is given for a few of them.
+`python tests/backends/test_whole_graphs.py` writes the files anew; read what has changed. Whether XLA takes them, and
+what comes out, is in `test_xla.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import numpy as np
 import pytest
 
 import eshkol as ek
-from eshkol.backends.xla.backend import DESCRIPTION, XlaBackend
+from eshkol.backends import open_backend
+from eshkol.backends.xla import client
+from eshkol.backends.xla.backend import DESCRIPTION, Memory, XlaBackend
 from eshkol.errors import BackendUnavailable, InvalidBuffer, TensorError
 from eshkol.graph.node import Scope, placeholder
 from eshkol.ops import dtypes
@@ -160,24 +163,18 @@ def test_a_loop_carries_what_it_changes_and_sees_the_rest():
 
 
 def test_without_jaxlib_the_reason_says_what_to_install(monkeypatch):
-    from eshkol.backends.xla import client
-
     client.unavailable.cache_clear()
     monkeypatch.setattr(client, "find_spec", lambda name: None)
     try:
         assert "pip install eshkol[xla]" in str(XlaBackend.unavailable())
         assert XlaBackend.machines() == []
         with pytest.raises(BackendUnavailable, match="jaxlib is not installed"):
-            from eshkol.backends import open_backend
-
             open_backend("xla")
     finally:
         client.unavailable.cache_clear()
 
 
 def test_a_jaxlib_with_other_names_says_which(monkeypatch):
-    from eshkol.backends.xla import client
-
     client.unavailable.cache_clear()
     monkeypatch.setattr(client, "find_spec", lambda name: name)
     monkeypatch.setattr(client, "version", lambda name: "9.9")
@@ -189,8 +186,6 @@ def test_a_jaxlib_with_other_names_says_which(monkeypatch):
 
 
 def test_memory_that_a_program_has_taken_is_refused():
-    from eshkol.backends.xla.backend import Memory
-
     class Gone:
         def is_deleted(self):
             return True

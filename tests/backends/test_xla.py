@@ -29,6 +29,7 @@ from eshkol.errors import (
     BackendError,
     BackendUnavailable,
     IndexOutOfRange,
+    MiscompiledError,
     NotANumberError,
     TensorError,
 )
@@ -246,11 +247,22 @@ def test_errors_are_those_of_every_machine():
             divided().numpy()
     with pytest.raises(TensorError, match="negative power"):
         (x ** (x - 5)).numpy()
-    with ek.check_nan(), pytest.raises(NotANumberError, match="log.* gave infinity"):
+    with ek.check_nan(), pytest.raises(NotANumberError, match=r"log.* gave infinity"):
         ek.log(ek.tensor([0.0, 1.0])).numpy()
     with pytest.raises(BackendUnavailable, match="cannot be said in StableHLO"):
         ek.linalg.eigvals(ek.tensor(drawn(3, 3))).numpy()
     assert (x + 1).numpy()[0, 0] == 1
+
+
+def test_results_are_compared_where_checks_are_on(monkeypatch):
+    from eshkol.schedule.whole import instructions
+
+    with ek.check():
+        assert ek.jit(lambda x: ek.tanh(x) + 1)(ek.tensor([0.0, 0.5])).numpy()[0] == 1.0
+        monkeypatch.setitem(instructions.CODE, "EXP", instructions.CODE["COS"])
+        with pytest.raises(MiscompiledError, match="whole") as failure:
+            ek.jit(lambda x: ek.exp(x) + 2)(ek.tensor([0.1, 0.5])).numpy()
+    assert "exp" in str(failure.value)
 
 
 def test_programs_of_atlas_are_refused():
