@@ -194,6 +194,26 @@ def test_donated_memory_is_left_if_a_check_fails():
     assert p.numpy().tolist() == [1.0] * 4
 
 
+def test_a_step_of_training_learns_as_on_the_cpu():
+    def step(w, v, x, y):
+        def loss(w, v):
+            return ek.nn.functional.cross_entropy(ek.relu(x @ w) @ v, y)
+
+        value, (dw, dv) = ek.value_and_grad(loss, argnums=(0, 1))(w, v)
+        return value, w - 0.5 * dw, v - 0.5 * dv
+
+    labels, losses = np.arange(16) % 4, {}
+    for name in ("cpu", "xla"):
+        with ek.device(name):
+            w, v, x, y = ek.tensor(drawn(8, 6)), ek.tensor(drawn(6, 4)), ek.tensor(drawn(16, 8)), ek.tensor(labels)
+            learn, losses[name] = ek.jit(step, donate=(0, 1)), []
+            for _ in range(5):
+                value, w, v = learn(w, v, x, y)
+                losses[name].append(value.item())
+    assert losses["cpu"][-1] < losses["cpu"][0]
+    np.testing.assert_allclose(losses["xla"], losses["cpu"], rtol=1e-5)
+
+
 # --- networks -----------------------------------------------------------------------------------------
 
 
@@ -222,15 +242,15 @@ def _convolutional():
     )
 
 
+@pytest.mark.skipif(not FULL, reason="make test-all has networks: XLA takes long to compile their steps")
 @pytest.mark.parametrize(
     ("model", "shape"),
-    [(_perceptron, (64,)), pytest.param(_convolutional, (1, 8, 8), marks=pytest.mark.skipif(
-        not FULL, reason="make test-all has it: XLA takes some seconds to compile it"))],
-)  # fmt: skip
+    [(_perceptron, (64,)), (_convolutional, (1, 8, 8))],
+)
 def test_networks_learn_as_on_the_cpu(model, shape):
     rng = np.random.default_rng(1)
     x, y = rng.random((32, *shape)).astype(np.float32), rng.integers(0, 10, 32)
-    wanted, found = (_trained(device, model, x, y, 10 if FULL else 3) for device in ("cpu", "xla"))
+    wanted, found = (_trained(device, model, x, y, 10) for device in ("cpu", "xla"))
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 

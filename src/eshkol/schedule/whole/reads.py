@@ -50,10 +50,10 @@ class Read:
         """What becomes of the input, or of both parts of a complex one."""
         e, t = self.e, self.e.t
         if not self.dtype.is_complex:
-            return Scalar(e, self.dtype, code(self.value))  # type: ignore[arg-type]
+            return e.scalar(self.dtype, code(self.value))
         real = self.dtype.real
         parts = [code(t.op(name, (self.value,), self.shape, real)) for name in ("real", "imag")]
-        return e.pair(*(Scalar(e, real, part) for part in parts))  # type: ignore[arg-type]
+        return e.pair(*(e.scalar(real, part) for part in parts))
 
     def _broadcast(self, x: Value) -> Value:
         """The elements that broadcasting takes for every lane's own index."""
@@ -135,7 +135,7 @@ class Write:
     def load(self, position: Scalar) -> Scalar:
         """What lanes have written at a flat position."""
         e, at = self.e, self.e.register(position)
-        parts = [Scalar(e, c.value.dtype, e.t.gathered(c.value, at)) for c in self.cells]  # type: ignore[arg-type]
+        parts = [e.scalar(c.value.dtype, e.t.gathered(c.value, at)) for c in self.cells]
         return e.pair(*parts) if len(parts) > 1 else parts[0]
 
     def store(self, position: Scalar, value: Any, beyond: int = 0) -> None:
@@ -145,12 +145,12 @@ class Write:
         if value.dtype is not self.dtype:
             raise TensorError(f"the code of a row gives {value.dtype}, its rule says {self.dtype}")
         parts = [e.full(e.register(part)) for part in e.parts(value)]
-        if position is e.lane and not beyond and not e._masks and e.here.shape == tuple(e.axes):
+        if position is e.lane and not beyond and not e.masks and e.here.shape == tuple(e.axes):
             for cell, part in zip(self.cells, parts, strict=True):
                 cell.value = t.reshape(part, cell.value.shape)
             return
         at = e.full(e.register(position + beyond if beyond else position))
-        for mask in e._masks:  # what lies beyond the end is not written
+        for mask in e.masks:  # what lies beyond the end is not written
             at = t.select(t.spread(mask, at.shape, range(len(mask.shape))), at, t.filled(count(self.shape), at))
         for cell, part in zip(self.cells, parts, strict=True):
             cell.value = t.put(cell.value, at, part)

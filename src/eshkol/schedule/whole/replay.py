@@ -88,7 +88,12 @@ class Replay(IndexCode):
         self.here = Here(self, shape)  # type: ignore[assignment]
         self._lane.register = None
         self._depth = len(t.buffers)
-        self._masks: list[Value] = []
+        self.masks: list[Value] = []
+
+    def scalar(self, dtype: DType, value: Value, most: int | None = None, least: int = 0) -> Scalar:
+        """The scalar of each lane that an array holds."""
+        register: Any = value
+        return Scalar(self, dtype, register, most=most, least=least)
 
     # --- arrays ---------------------------------------------------------------------------------------
 
@@ -133,7 +138,7 @@ class Replay(IndexCode):
             found = CODE[name](self.t, *self.met(operands))
         else:
             raise TensorError(f"StableHLO has no {name}")
-        return Scalar(self, dtype, found)  # type: ignore[arg-type]
+        return self.scalar(dtype, found)
 
     def record(self, name: str, *operands: Any, span: Any = None) -> None:
         raise TensorError(f"{name} is no instruction on whole arrays")
@@ -167,7 +172,7 @@ class Replay(IndexCode):
             return Place(self, straight)
         least, most = bounds(name, one, other)
         found = CODE[name](self.t, *self.met([self.register(one), self.register(other)]))
-        return Scalar(self, INDEX, found, most=most, least=least)  # type: ignore[arg-type]
+        return self.scalar(INDEX, found, most=most, least=least)
 
     def _straight(self, name: str, one: Scalar, other: Scalar) -> Form | None:
         """The form of a result that goes straight along an axis, as one operand does, of which the other is known."""
@@ -191,7 +196,7 @@ class Replay(IndexCode):
         if decided is not None:
             return self.constant(decided, dtypes.bool_)
         found = self.t.compare(condition, *self.met([self.register(one), self.register(other)]))
-        return Scalar(self, dtypes.bool_, found)  # type: ignore[arg-type]
+        return self.scalar(dtypes.bool_, found)
 
     def select(self, condition: Scalar, x: Any, y: Any) -> Scalar:
         one, other = self._alike((x, y))
@@ -201,7 +206,7 @@ class Replay(IndexCode):
             return self._partwise(lambda *parts: self.select(condition, *parts), one, other)
         most = max(one.most, other.most) if one.most is not None and other.most is not None else None
         found = self.t.select(*self.met([self.register(s) for s in (condition, one, other)]))
-        return Scalar(self, one.dtype, found, most=most)  # type: ignore[arg-type]
+        return self.scalar(one.dtype, found, most=most)
 
     # --- indices --------------------------------------------------------------------------------------
 
@@ -212,7 +217,7 @@ class Replay(IndexCode):
         if place.most is not None and place.most < extent:
             return place
         found = self._clamped(self.register(place), 0, extent - 1)
-        return Scalar(self, INDEX, found, most=extent - 1)  # type: ignore[arg-type]
+        return self.scalar(INDEX, found, most=extent - 1)
 
     def at_most(self, place: Scalar, most: int) -> Scalar:
         if isinstance(place, Place) or place.known is not None or (place.most is not None and place.most <= most):
@@ -231,12 +236,12 @@ class Replay(IndexCode):
             "and", self.t.compare("GE", place, self.t.filled(0, place)),
             self.t.compare("LT", place, self.t.filled(extent, place)),
         )  # fmt: skip
-        inside = Scalar(self, dtypes.uint32, self.t.converted(fine, dtypes.uint32))  # type: ignore[arg-type]
+        inside = self.scalar(dtypes.uint32, self.t.converted(fine, dtypes.uint32))
         return self._in_range(place, extent), inside
 
     def _in_range(self, place: Value, extent: int) -> Scalar:
         last = max(extent - 1, 0)
-        return Scalar(self, INDEX, self._clamped(place, 0, last), most=last)  # type: ignore[arg-type]
+        return self.scalar(INDEX, self._clamped(place, 0, last), most=last)
 
     def stop_unless(self, inside: Scalar, extent: int) -> None:
         found = self.register(inside)
@@ -248,7 +253,7 @@ class Replay(IndexCode):
         return self._in_range(self.t.converted(self.register(scalar), INDEX), extent)
 
     def _refuse(self, wrong: Value, said: Any) -> None:
-        for mask in self._masks:
+        for mask in self.masks:
             wrong = self.t.same("and", *self.met([wrong, mask]))
         self.t.refuse(wrong, (self.asked, said))
 
@@ -277,7 +282,7 @@ class Replay(IndexCode):
 
     def changed(self, cell: Cell, value: Value) -> Value:
         """What is in a cell after lanes have put something there: those at work."""
-        for mask in self._masks:
+        for mask in self.masks:
             value = self.t.select(self.t.spread(mask, value.shape, range(len(mask.shape))), value, cell.value)
         return value
 
@@ -308,10 +313,10 @@ class Replay(IndexCode):
         with t.while_(lambda: t.compare("LT", counter.value, rounds)):
             j = counter.value
             if each is not None and each.shape:
-                self._masks.append(t.compare("LT", *self.met([j, each])))
-            yield Scalar(self, INDEX, j, most=most)  # type: ignore[arg-type]
+                self.masks.append(t.compare("LT", *self.met([j, each])))
+            yield self.scalar(INDEX, j, most=most)
             if each is not None and each.shape:
-                self._masks.pop()
+                self.masks.pop()
             counter.value = t.same("add", j, one)
         t.cells.remove(counter)
 
@@ -320,9 +325,9 @@ class Replay(IndexCode):
         if truth.known:
             yield self.number(0)
             return
-        self._masks.append(self.register(truth))
+        self.masks.append(self.register(truth))
         yield self.number(0)
-        self._masks.pop()
+        self.masks.pop()
 
     def loop(self, extent: int | Scalar, state: Sequence[Any], body: Callable[..., Any]) -> list[Scalar]:
         if isinstance(extent, Scalar) and extent.known is not None:
@@ -360,7 +365,7 @@ class Replay(IndexCode):
         half = term.dtype.is_float and term.dtype.bits == 16
         value = self.full(self.t.converted(self.register(term), dtypes.float32) if half else self.register(term))
         found = self.t.reduce(value, operation, first, range(base, len(self.axes)))
-        return Scalar(self, term.dtype, self.t.converted(found, term.dtype))  # type: ignore[arg-type]
+        return self.scalar(term.dtype, self.t.converted(found, term.dtype))
 
     def _product_of_pairs(self, term: Pair, base: int) -> Scalar:
         """Products of complex numbers, one after another: their parts depend on each other."""

@@ -13,7 +13,7 @@ from typing import Any
 from eshkol.graph.custom import BARRIER, CHECKPOINT, CUSTOM
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes
-from eshkol.ops.correlation import Geometry, _towards_input, _towards_weight
+from eshkol.ops.correlation import Geometry, towards_input, towards_weight
 from eshkol.ops.movement import reshape
 from eshkol.ops.row import Op
 from eshkol.ops.shapes import count
@@ -108,12 +108,12 @@ def _conv(t: Arrays, node: Node, x: Value, weight: Value) -> Value:
 def _conv_input(t: Arrays, node: Node, ct: Value, weight: Value) -> Value:
     rank = len(weight.shape)
     turned = t.transpose(t.reverse(weight, range(3, rank)), (0, 2, 1, *range(3, rank)))
-    return _convolution(t, ct, turned, _towards_input(node.attrs, ct.shape[3:], weight.shape[3:]))
+    return _convolution(t, ct, turned, towards_input(node.attrs, ct.shape[3:], weight.shape[3:]))
 
 
 def _conv_weight(t: Arrays, node: Node, x: Value, ct: Value) -> Value:
     space = range(3, len(x.shape))
-    a = _towards_weight(node.attrs, x.shape[3:], ct.shape[3:])
+    a = towards_weight(node.attrs, x.shape[3:], ct.shape[3:])
     found = _convolution(t, t.transpose(x, (2, 1, 0, *space)), t.transpose(ct, (1, 2, 0, *space)), a)
     return t.transpose(found, (1, 2, 0, *space))
 
