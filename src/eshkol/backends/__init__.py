@@ -10,7 +10,7 @@ from eshkol.errors import BackendUnavailable
 
 _PLACES: Mapping[str, str] = {
     "reference": "ReferenceBackend", "cpu": "CpuBackend", "discrete": "DiscreteBackend", "blocks": "BlocksBackend",
-    "cuda": "CudaBackend", "opencl": "OpenClBackend",
+    "cuda": "CudaBackend", "opencl": "OpenClBackend", "xla": "XlaBackend",
 }  # fmt: skip
 """Name of the folder → name of the class in it."""
 
@@ -43,5 +43,6 @@ def available_backends() -> list[str]:
 
 
 def own_machines() -> list[str]:
-    """Of these, those that do not only stand in for others."""
-    return [name for name in available_backends() if not backend_class(name).stands_in]
+    """Of these, those that run programs of Atlas and do not only stand in for others."""
+    found = ((name, backend_class(name)) for name in available_backends())
+    return [name for name, cls in found if not cls.stands_in and not cls.whole_graphs]

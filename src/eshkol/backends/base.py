@@ -172,6 +172,7 @@ class Backend(ABC):
     stands_in: ClassVar[bool] = False  # whether it only stands in for a machine that is not there, for tests
     shares_host_memory: ClassVar[bool] = False  # whether `adopt` makes a buffer of the array's own memory
     has_addresses: ClassVar[bool] = False  # whether its buffers have addresses, and it runs `sequence`s over them
+    whole_graphs: ClassVar[bool] = False  # whether it compiles graphs as they are, and runs no programs of Atlas
 
     def __init__(self) -> None:
         self.number = next(_backend_numbers)

@@ -104,9 +104,10 @@ def _go(one: MachineRun, plan: Any, todo: Sequence[Any], jobs: int) -> None:
     from eshkol.conformance.runs import LOST, Comparison
     from eshkol.train.progress import ProgressBar
 
-    with ProgressBar(len(todo), one.machine, file=sys.stderr) as bar:
+    comparison = Comparison(one, plan, todo, jobs)
+    with ProgressBar(len(comparison.todo), one.machine, file=sys.stderr) as bar:
         counts = {"pass": 0, "refused": 0, FAIL: 0}
-        for number, outcome in enumerate(Comparison(one, plan, todo, jobs).outcomes(), start=1):
+        for number, outcome in enumerate(comparison.outcomes(), start=1):
             counts[outcome.result] += 1
             bar.update(number, counts)
             if outcome.result == FAIL:

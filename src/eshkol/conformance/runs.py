@@ -13,7 +13,7 @@ import platform
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,12 @@ class Plan:
     @property
     def takes_all(self) -> bool:
         return self == Plan()
+
+    def on(self, machine: str) -> Plan:
+        """What of it there is on a machine: one that compiles whole graphs runs no instructions."""
+        if not backend_class(machine).whole_graphs:
+            return self
+        return replace(self, kinds=tuple(kind for kind in self.kinds if kind != "instruction"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +129,9 @@ class Comparison:
     """The comparisons of a machine under way; `run` holds what came of them so far, also after Ctrl-C."""
 
     def __init__(self, run: MachineRun, plan: Plan, todo: Sequence[Task], jobs: int = 1) -> None:
-        self.run, self.plan, self.todo, self.jobs = run, plan, todo, max(1, min(jobs, len(todo)))
+        self.run, self.plan, self.whole = run, plan.on(run.machine), plan.takes_all
+        self.todo = [task for task in todo if task.kind in self.plan.kinds]
+        self.jobs = max(1, min(jobs, len(self.todo)))
         self.begun = time.monotonic()
 
     @property
@@ -145,7 +153,7 @@ class Comparison:
                     break
         finally:
             self.run.seconds = time.monotonic() - self.begun
-            self.run.complete = self.plan.takes_all and done == len(self.todo) and not lost
+            self.run.complete = self.whole and done == len(self.todo) and not lost
 
     def _here(self) -> Iterator[Outcome]:
         backend = open_backend(self.run.machine)

@@ -266,7 +266,7 @@ def _after(wanted: int, a: tuple[int, int, int, int], extent: int, size: int) ->
     return (wanted - 1) * stride + reach(size, dilation) - (reach(extent, spread) if extent else 0) - before
 
 
-def _towards_input(a: Towards, windows: Shape, kernel: Shape) -> Geometry:
+def towards_input(a: Towards, windows: Shape, kernel: Shape) -> Geometry:
     """The convolution of the cotangent with the kernel turned around that gives x's.
 
     p·stride = m·spread + (size - 1 - j)·dilation - before', for window p, place m of x, place j of the kernel.
@@ -278,7 +278,7 @@ def _towards_input(a: Towards, windows: Shape, kernel: Shape) -> Geometry:
     return Geometry(stride, tuple(zip(before, after, strict=True)), g.dilation, spread)
 
 
-def _towards_weight(a: Towards, space: Shape, windows: Shape) -> Geometry:
+def towards_weight(a: Towards, space: Shape, windows: Shape) -> Geometry:
     """The convolution of x with the cotangent as its kernel that gives the weight's, examples as channels."""
     g = a.geometry
     before = [first for first, _ in g.padding]
@@ -316,12 +316,12 @@ def _space(x: Any) -> tuple[int, ...]:
 
 def _input_array(a: Towards, ct: Any, weight: Any) -> Any:
     turned = np.flip(weight, _space(weight)).swapaxes(1, 2)
-    return _conv(_towards_input(a, ct.shape[3:], weight.shape[3:]), ct, turned)
+    return _conv(towards_input(a, ct.shape[3:], weight.shape[3:]), ct, turned)
 
 
 def _weight_array(a: Towards, x: Any, ct: Any) -> Any:
     found = _conv(
-        _towards_weight(a, x.shape[3:], ct.shape[3:]),
+        towards_weight(a, x.shape[3:], ct.shape[3:]),
         x.transpose(2, 1, 0, *_space(x)), ct.transpose(1, 2, 0, *_space(x)),
     )  # fmt: skip
     return found.transpose(1, 2, 0, *_space(x))
@@ -360,11 +360,11 @@ class Form(NamedTuple):
 
 
 def _form_of_input(a: Towards, ct: HasAval, weight: HasAval) -> Form:
-    return Form(_towards_input(a, ct.shape[3:], weight.shape[3:]), weight=(0, 2, 1), around=True)
+    return Form(towards_input(a, ct.shape[3:], weight.shape[3:]), weight=(0, 2, 1), around=True)
 
 
 def _form_of_weight(a: Towards, x: HasAval, ct: HasAval) -> Form:
-    geometry = _towards_weight(a, x.shape[3:], ct.shape[3:])
+    geometry = towards_weight(a, x.shape[3:], ct.shape[3:])
     return Form(geometry, x=(2, 1, 0), weight=(1, 2, 0), result=(2, 0, 1))
 
 

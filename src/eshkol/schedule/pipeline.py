@@ -70,11 +70,12 @@ from eshkol.schedule.run.failures import explaining
 from eshkol.schedule.run.native import DevicePlan, NativePlan
 from eshkol.schedule.run.resident import Machine
 from eshkol.schedule.run.stepwise import StepwisePlan, refuse_missing
+from eshkol.schedule.run.whole import WholePlan
 from eshkol.support import flags
 from eshkol.support.collector import without_collector
 from eshkol.support.store import ProgramCache
 
-ReadyPlan = NativePlan | DevicePlan | StepwisePlan
+ReadyPlan = NativePlan | DevicePlan | StepwisePlan | WholePlan
 Stage = tuple[str, list[Node]]  # a pass, and what it gives
 PASSES: list[tuple[str, Pass]] = [
     ("exponentials", everywhere(exponentials)),
@@ -104,7 +105,7 @@ class Compiled:
         self._plain: dict[MachineDescription, Plan] = {}
         self._ready: WeakKeyDictionary[Machine, dict[tuple[Any, ...], ReadyPlan]] = WeakKeyDictionary()
         self._recent: tuple[Any, Any, tuple[int, ...], ReadyPlan | None] = None, None, (), None  # what was run last
-        self._looked_at: WeakKeyDictionary[Machine, StepwisePlan] = WeakKeyDictionary()
+        self._looked_at: WeakKeyDictionary[Machine, StepwisePlan | WholePlan] = WeakKeyDictionary()
         # Where checks are on: the ways in which it was validated, how often it was found again, and what passes gave.
         self.validated: set[Any] = set()
         self.uses = 0
@@ -178,8 +179,16 @@ class Compiled:
                 plans = self._ready.setdefault(machine, {})
                 found = plans.get(key)
                 if found is None:
-                    found = plans[key] = ready_plan(self.plan(target, machine.store), machine, donated)
+                    found = plans[key] = self._made_ready(machine, donated)
         return found
+
+    def _made_ready(self, machine: Machine, donated: tuple[int, ...]) -> ReadyPlan:
+        if not machine.whole_graphs:
+            return ready_plan(self.plan(machine.description, machine.store), machine, donated)
+        _verified(self.results, self.params, set())
+        _fits(self.results, machine.description)
+        with without_collector():
+            return WholePlan(self.results, self.params, machine, donated)
 
     def quick(self, machine: Machine) -> Any:
         """The plan in C that computes it on a machine, where it is all in C."""
@@ -190,9 +199,14 @@ class Compiled:
         """Step by step, each node by itself, and none may give NaN or infinity of numbers that are neither."""
         with COMPILER:
             plan = self._looked_at.get(machine)
+            if machine.whole_graphs:
+                if plan is None:
+                    plan = self._looked_at[machine] = WholePlan(self.results, self.params, machine, looked_at=True)
+                return [*plan.run(given)]
             if plan is None:
                 refuse_missing(self.plain(machine.description), machine)
                 plan = self._looked_at[machine] = StepwisePlan(self.plain(machine.description), machine)
+            assert isinstance(plan, StepwisePlan)
             results = plan.run(given, checked=True)
             return [*map(on_host, results)] if machine.shares_host_memory else [*results]
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from eshkol.atlas.machines import MachineDescription
 from eshkol.errors import EshkolError, MiscompiledError
-from eshkol.graph.control import SCAN
+from eshkol.graph.control import SCAN, WHILE
 from eshkol.graph.custom import BARRIER
 from eshkol.graph.function import Function
 from eshkol.graph.node import Node, on_host, picks, topological
@@ -43,6 +43,7 @@ from eshkol.schedule.run import stepwise
 from eshkol.schedule.run.failures import where_asked
 from eshkol.schedule.run.native import NativePlan
 from eshkol.schedule.run.resident import Machine
+from eshkol.schedule.run.whole import WholePlan
 
 MOST_WORK = 1 << 22  # elements that the interpreter computes for one graph
 MOST_ROUNDS = 1 << 12  # rounds of loops
@@ -74,13 +75,10 @@ def run(
         CHECKS.counts.left_out += 1
         compiled.validated.add(way)
         return compiled.run(at_hand, machine, checked=checked, donated=donated)
-    if not checked:
-        compiled.plan(machine.description, machine.store)  # as it is when nothing is checked: found, where it is kept
+    final: Sequence[Node] = results
     try:
-        final, tasks = _passes(compiled, trials, checked, machine.description)
-        _kernels(final, params, tasks, trials[0], machine)
-        if not checked:
-            _independent(compiled.plan(machine.description), Case([*final], [*params], trials[0].arrays, NOWHERE))
+        if not machine.whole_graphs:  # which has no plan of kernels: what it gives is compared, and that alone
+            final = _plan(compiled, trials, checked, machine)
     except MiscompiledError as error:
         error.donated_kept = True  # nothing was run on the values at hand
         raise
@@ -88,7 +86,7 @@ def run(
     found: list[Any] | None = None
     for trial in trials:
         first = found is None
-        if not first and any(isinstance(s, While) for s in walk(compiled.plan(machine.description).steps)):
+        if not first and _may_not_end(compiled, machine):
             continue  # which might go on for ever if a rounding were another
         given = at_hand if first else [own(a) for a in trial.arrays]
         try:
@@ -108,6 +106,25 @@ def run(
     compiled.validated.add(way)
     assert found is not None
     return found
+
+
+def _plan(compiled: Compiled, trials: Sequence[Trial], checked: bool, machine: Machine) -> Sequence[Node]:
+    """What the last pass gives, after passes and kernels were compared."""
+    if not checked:
+        compiled.plan(machine.description, machine.store)  # as it is when nothing is checked: found, where it is kept
+    final, tasks = _passes(compiled, trials, checked, machine.description)
+    _kernels(final, compiled.params, tasks, trials[0], machine)
+    if not checked:
+        case = Case([*final], [*compiled.params], trials[0].arrays, NOWHERE)
+        _independent(compiled.plan(machine.description), case)
+    return final
+
+
+def _may_not_end(compiled: Compiled, machine: Machine) -> bool:
+    """Whether a function has a loop of which no one knows how often it is gone through."""
+    if machine.whole_graphs:
+        return any(node.op is WHILE for node in topological(compiled.results))
+    return any(isinstance(s, While) for s in walk(compiled.plan(machine.description).steps))
 
 
 def _trials(results: Sequence[Node], params: Sequence[Node], arrays: Sequence[Array]) -> list[Trial]:
@@ -332,6 +349,8 @@ def _compared(run: Run, results: Sequence[Node], params: Sequence[Node], arrays:
 
 def _variants(machine: Machine, checked: bool) -> list[tuple[str, Run]]:
     """A function computed with ever more of the passes, each with the pass that is at fault if it is wrong."""
+    if machine.whole_graphs:
+        return [("whole", lambda r, p, a: [x.host() for x in WholePlan(r, p, machine, looked_at=checked).run(a)])]
     in_place, together = pipeline.in_place, pipeline.together
 
     def planned(r: Sequence[Node], p: Sequence[Node], fused: bool = True) -> Plan:
