@@ -45,7 +45,7 @@ def complaint(program: Program, values: list[Known], way: str, way_seed: int, ba
     try:
         return "", computed_in(way, Run(program, values, Seeded(way_seed)), backend)
     except BackendUnavailable as error:  # a GPU may refuse, by name, what it has no kernel for; the others have all
-        return ("", False) if backend == "cuda" else (f"{type(error).__name__}: {error}", True)
+        return ("", False) if backend in ("cuda", "webgpu") else (f"{type(error).__name__}: {error}", True)
     except (Different, EshkolError) as error:
         return f"{type(error).__name__}: {error}", True
     except Exception as error:  # whatever else comes out of a program that the oracle can compute is wrong, too

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from eshkol.atlas.machines import BLOCKS, MachineDescription
+from eshkol.atlas.machines import BLOCKS, MachineDescription, ProductTile
 from eshkol.atlas.types import Array
 from eshkol.backends.webgpu.writer import LARGEST
 from eshkol.errors import BackendUnavailable
@@ -28,6 +28,9 @@ LIMITS = (
     "max-storage-buffers-per-shader-stage", "max-storage-buffer-binding-size", "max-buffer-size",
     "max-compute-invocations-per-workgroup", "max-compute-workgroup-size-x", "max-compute-workgroup-storage-size",
 )  # fmt: skip
+# On a CPU the kernels of large tiles take its driver longer to compile than they save.
+CPU_TILES = (ProductTile(32, 32, 16, 2, 2), ProductTile(16, 16, 16, 1, 1))
+CPU_BUSY = 64
 PROBE = """\
 @group(0) @binding(0) var<storage, read_write> x: array<f32>;
 @compute @workgroup_size(64)
@@ -86,11 +89,12 @@ class Device:
 
     def description(self) -> MachineDescription:
         """What schedules for it are made with."""
-        return replace(
+        found = replace(
             BLOCKS, name=f"webgpu {self.name}", largest=self.largest,
             shared_memory=min(self.shared_bytes, BLOCKS.shared_memory), block=min(self.lanes, BLOCKS.block), subgroup=1,
             product_tiles=tuple(t for t in BLOCKS.product_tiles if t.lanes <= self.lanes),
         )  # fmt: skip
+        return replace(found, busy=CPU_BUSY, several=1, product_tiles=CPU_TILES) if self.is_cpu else found
 
     def opened(self) -> Any:
         """The device itself, with all that it has of what kernels use."""

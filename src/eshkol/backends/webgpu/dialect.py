@@ -71,6 +71,8 @@ class Wgsl(Dialect):
     def type(self, ty: Type) -> str:
         if ty is Type.F64 and not self.doubles:
             raise BackendUnavailable("the device has no F64: numbers of double precision")
+        if ty.bits > wides.WIDEST:
+            raise BackendUnavailable(f"the {self.name} backend has integers of up to {wides.WIDEST} bits, not {ty}")
         return super().type(ty)
 
     def constant(self, ty: Type, value: int | float) -> str:
@@ -234,6 +236,8 @@ class Wgsl(Dialect):
         return [*(wides.structure(bits) for bits in widths), *found.values()]
 
     def _function(self, name: str) -> str | None:
+        if name == "fma_f32" and self.doubles:
+            return floats.FUSED_BY_DOUBLES
         if name in self.helpers:
             return self.helpers[name]
         return wides.function(name)

@@ -3,7 +3,7 @@
 WGSL lets a driver put sums and products of floats together, take them in another order, and believe that there are no
 NaNs. Where numbers are to be those of other machines each result passes `exact_*`: its bits are changed by a word that
 is zero, which only the launch knows. What comes out is what was rounded, and no driver knows that. Truths of
-comparisons pass `truth` likewise, and NaNs are known by their bits.
+comparisons pass `truth_of` likewise, and NaNs are known by their bits.
 """
 
 from __future__ import annotations
@@ -94,6 +94,20 @@ fn fma_f32(x: f32, y: f32, z: f32) -> f32 {
   let n = zeros_64(p);
   p = shl_64(p, n);
   return packed_f32(s, p.y | select(0u, 1u, p.x != 0u), e + 32 - i32(n));
+}"""
+# With doubles it is short: the product is exact, and the sum is rounded to odd, of which one rounding more is right.
+FUSED_BY_DOUBLES = """\
+fn fma_f32(x: f32, y: f32, z: f32) -> f32 {
+  let p = exact_f64(f64(x) * f64(y));
+  let q = f64(z);
+  let s = exact_f64(p + q);
+  let b = bitcast<u64>(s);
+  if ((b & 0x7ff0000000000000lu) == 0x7ff0000000000000lu) { return f32(s); }
+  let r = exact_f64(s - p);
+  let e = bitcast<u64>(exact_f64(exact_f64(p - exact_f64(s - r)) + exact_f64(q - r)));
+  let exactly = (e & 0x7ffffffffffffffflu) == 0lu || (b & 1lu) != 0lu;
+  let odd = select(b - 1lu, b + 1lu, ((e ^ b) >> 63u) == 0lu);
+  return f32(bitcast<f64>(select(odd, b, exactly)));
 }"""
 _PARTS = """\
 fn parts_f32(b: u32) -> vec2<i32> {
@@ -214,7 +228,7 @@ def _least(short: str) -> dict[str, str]:
             f"fn {name}_{short}(a: {short}, b: {short}) -> {short} {{\n"
             f"  if (is_nan_{short}(a)) {{ return b; }}\n"
             f"  if (is_nan_{short}(b)) {{ return a; }}\n"
-            f"  return select(b, a, truth(a {sign} b));\n}}"
+            f"  return select(b, a, truth_of(a {sign} b));\n}}"
         )
         for name, sign in (("min", "<"), ("max", ">"))
     }
@@ -288,16 +302,112 @@ fn is_nan_f64(x: f64) -> bool { return (bitcast<u64>(x) & 0x7ffffffffffffffflu) 
     "u64_to_f64": "fn u64_to_f64(a: vec2<u32>) -> f64 { return f64(u64(a.x) | (u64(a.y) << 32u)); }",
     "i64_to_f64": "fn i64_to_f64(a: vec2<u32>) -> f64 { return f64(bitcast<i64>(u64(a.x) | (u64(a.y) << 32u))); }",
 }
+_FUSED_DOUBLE = """\
+fn fma_f64(x: f64, y: f64, z: f64) -> f64 {
+  let c = bitcast<u64>(z);
+  let sign = (bitcast<u64>(x) ^ bitcast<u64>(y)) & 0x8000000000000000lu;
+  let left = parts_f64(bitcast<u64>(x));
+  let right = parts_f64(bitcast<u64>(y));
+  let added = parts_f64(c);
+  if (left.e == 2047 || right.e == 2047 || left.m == 0lu || right.m == 0lu) { return exact_f64(exact_f64(x * y) + z); }
+  if (added.e == 2047) { return z; }
+  if (added.m == 0lu) { return exact_f64(x * y); }
+  var p = left_w128(product_u64(left.m, right.m), 20u);
+  var q = left_w128(Long128(added.m, 0lu), 73u);
+  var e = left.e + right.e - 2170;
+  let f = added.e - 1148;
+  if (e >= f) {
+    q = jammed_w128(q, u32(e - f));
+  } else {
+    p = jammed_w128(p, u32(f - e));
+    e = f;
+  }
+  var s = sign;
+  if (sign == (c & 0x8000000000000000lu)) {
+    let low = p.low + q.low;
+    p = Long128(low, p.high + q.high + select(0lu, 1lu, low < p.low));
+  } else {
+    if (p.high < q.high || (p.high == q.high && p.low < q.low)) {
+      let other = p;
+      p = q;
+      q = other;
+      s = sign ^ 0x8000000000000000lu;
+    }
+    p = Long128(p.low - q.low, p.high - q.high - select(0lu, 1lu, p.low < q.low));
+  }
+  if (p.low == 0lu && p.high == 0lu) { return bitcast<f64>(u64(given.zero)); }
+  let n = select(zeros_u64(p.high), 64u + zeros_u64(p.low), p.high == 0lu);
+  p = left_w128(p, n);
+  return packed_f64(s, p.high | select(0lu, 1lu, p.low != 0lu), e + 64 - i32(n));
+}"""
+_DOUBLE_PARTS = {
+    "parts_f64": """\
+struct Parts64 { m: u64, e: i32 }
+fn parts_f64(b: u64) -> Parts64 {
+  let e = i32((b >> 52u) & 2047lu);
+  let m = b & 0xffffffffffffflu;
+  if (e != 0) { return Parts64(m | 0x10000000000000lu, e); }
+  if (m == 0lu) { return Parts64(0lu, 0); }
+  let by = zeros_u64(m) - 11u;
+  return Parts64(m << by, 1 - i32(by));
+}""",
+    "zeros_u64": "fn zeros_u64(a: u64) -> u32 { return zeros_64(vec2<u32>(u32(a & 0xfffffffflu), u32(a >> 32u))); }",
+    "product_u64": """\
+struct Long128 { low: u64, high: u64 }
+fn product_u64(a: u64, b: u64) -> Long128 {
+  let c = a & 0xfffffffflu;
+  let d = a >> 32u;
+  let e = b & 0xfffffffflu;
+  let f = b >> 32u;
+  let low = c * e;
+  let middle = (low >> 32u) + ((c * f) & 0xfffffffflu) + ((d * e) & 0xfffffffflu);
+  let high = d * f + ((c * f) >> 32u) + ((d * e) >> 32u) + (middle >> 32u);
+  return Long128((low & 0xfffffffflu) | (middle << 32u), high);
+}""",
+    "left_w128": """\
+fn left_w128(a: Long128, by: u32) -> Long128 {
+  if (by == 0u) { return a; }
+  if (by >= 64u) { return Long128(0lu, a.low << (by - 64u)); }
+  return Long128(a.low << by, (a.high << by) | (a.low >> (64u - by)));
+}""",
+    "jammed_w128": """\
+fn jammed_w128(a: Long128, by: u32) -> Long128 {
+  if (by == 0u) { return a; }
+  if (by >= 128u) { return Long128(select(0lu, 1lu, a.low != 0lu || a.high != 0lu), 0lu); }
+  let rest = left_w128(a, 128u - by);
+  let lost = select(0lu, 1lu, rest.low != 0lu || rest.high != 0lu);
+  if (by >= 64u) { return Long128((a.high >> (by - 64u)) | lost, 0lu); }
+  return Long128((a.low >> by) | (a.high << (64u - by)) | lost, a.high >> by);
+}""",
+    "packed_f64": """\
+fn packed_f64(sign: u64, top: u64, e: i32) -> f64 {
+  let biased = e + 1086;
+  if (biased >= 2047) { return bitcast<f64>(sign | (0x7ff0000000000000lu ^ u64(given.zero))); }
+  var by = 11u;
+  if (biased < 1) { by = u32(12 - max(biased, -60)); }
+  if (by > 64u) { return bitcast<f64>(sign); }
+  var kept = 0lu;
+  var rest = top;
+  if (by < 64u) {
+    kept = top >> by;
+    rest = top & ((1lu << by) - 1lu);
+  }
+  let half = 1lu << (by - 1u);
+  kept += select(0lu, 1lu, rest > half || (rest == half && (kept & 1lu) != 0lu));
+  return bitcast<f64>(sign | (kept + (u64(max(biased - 1, 0)) << 52u)));
+}""",
+}
 FUNCTIONS: Mapping[str, str] = {
     **HALVES,
+    **_DOUBLE_PARTS,
     **_LONGS,
     **_DOUBLES,
     "resonance_class": _CLASS,
-    "truth": "fn truth(x: bool) -> bool { return (select(0u, 1u, x) ^ given.zero) != 0u; }",
+    "truth_of": "fn truth_of(x: bool) -> bool { return (select(0u, 1u, x) ^ given.zero) != 0u; }",
     "bits_f32": "fn bits_f32(b: u32) -> f32 { return bitcast<f32>(b ^ given.zero); }",
     "exact_f32": "fn exact_f32(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ given.zero); }",
     "is_nan_f32": "fn is_nan_f32(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }",
-    "fma_f32": _FUSED, "parts_f32": _PARTS, "packed_f32": _PACKED, "div_f32": _QUOTIENT, "sqrt_f32": _ROOT,
+    "fma_f32": _FUSED, "fma_f64": _FUSED_DOUBLE, "parts_f32": _PARTS, "packed_f32": _PACKED, "div_f32": _QUOTIENT, "sqrt_f32": _ROOT,
     "fmod_f32": _remainder("f32"), "fmod_f64": _remainder("f64"),
     **_least("f32"),
     **_least("f64"),

@@ -100,8 +100,7 @@ class WgslScalars(Scalars):
             sign = "<" if i.operation is ReduceOperation.Min else ">"
             return f"select({v[0]}, {v[1]}, is_nan_{short}({v[1]}) || {self._truth(f'{v[1]} {sign} {v[0]}')})"
         if name == "FMA" and not (d.fused or (self.in_loop and i.operands[0] is i.operands[3])):
-            if ty is Type.F32:
-                return f"fma_f32({', '.join(v)})"
+            return f"fma_{short}({', '.join(v)})"
         if name == "SUB" and v[0] == v[1] and d.exact:  # a driver would say that it is nothing, of infinity, too
             return f"{exact}({v[0]} - {exact}({v[1]}))"
         if name in ("DIV", "SQRT") and ty is Type.F32 and not d.exact_division:
@@ -109,15 +108,15 @@ class WgslScalars(Scalars):
         return _FLOATS[name].replace("$x", exact).replace("$t", short).format(*v)
 
     def _truth(self, comparison: str) -> str:
-        return f"truth({comparison})" if self.d.exact else f"({comparison})"
+        return f"truth_of({comparison})" if self.d.exact else f"({comparison})"
 
     def _compared(self, ty: Type, condition: Condition, x: str, y: str) -> str:
         name = condition.name
         if ty.is_float:
-            found, nan = self._truth(f"{x} {_SIGNS[name]} {y}"), f"is_nan_{ty.name.lower()}({x})"
-            if name == "NE":  # a driver would say that a number is itself
-                return f"{found} || {nan}"
-            return f"{found} && !{nan}" if name in ("EQ", "LE", "GE") else found
+            if name == "NE":
+                return f"!({self._compared(ty, Condition.EQ, x, y)})"
+            found = self._truth(f"{x} {_SIGNS[name]} {y}")  # a driver would say that all are what they are
+            return f"{found} && !is_nan_{ty.name.lower()}({x})" if name in ("EQ", "LE", "GE") else found
         if not is_long(ty):
             return f"{x} {_SIGNS[name]} {y}"
         if name in ("EQ", "NE"):
@@ -177,6 +176,7 @@ class WgslScalars(Scalars):
 
     def _wide(self, i: Instruction, ty: Type, values: list[str], fail: Fail) -> str:
         name, d = i.op.name, self.d
+        d.type(ty)
         if name == "MOV_IMM":
             return wides.constant(i.value.ty, int(i.value.value))
         if name in ("MOV", "BITCAST"):

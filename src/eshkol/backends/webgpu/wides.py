@@ -1,4 +1,4 @@
-"""Integers of 128 to 4096 bits in WGSL: structures of 32-bit words, with functions for them.
+"""Integers of 128 and 256 bits in WGSL: structures of 32-bit words, with functions for them.
 
 Comes in: names of functions that a kernel calls. Goes out: their text, which calls others of them. A value is `wN`, N
 bits with or without a sign: the function knows. All results wrap, conversions from floats saturate.
@@ -12,6 +12,7 @@ from eshkol.atlas.types import Type
 
 _ALIKE = frozenset({"add", "sub", "mul", "and", "or", "xor", "not", "neg", "shl"})  # with a sign and without
 _SIGNED = frozenset({"div", "rem", "min", "max", "abs", "shr"})
+WIDEST = 256  # bits: drivers go through words without a loop, and take minutes to compile that of more
 _NAME = re.compile(r"(?:(from|to)_([iuf]\d+)|([a-z]+))_([iu]\d+)")
 
 
@@ -92,7 +93,7 @@ _FUNCTIONS: dict[tuple[str, bool], str] = {
     ("xor", False): _each("av.w[k] ^ bv.w[k]"),
     ("not", False): _each("~av.w[k]", "a: $t"),
     ("chosen", False): (
-        "fn $name(a: $t, b: $t, first: bool) -> $t {\n  if (first) { return a; }\n  return b;\n}"
+        "fn $name(first: bool, a: $t, b: $t) -> $t {\n  if (first) { return a; }\n  return b;\n}"
     ),
     ("add", False): """\
 fn $name(a: $t, b: $t) -> $t {

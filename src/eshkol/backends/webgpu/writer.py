@@ -217,6 +217,9 @@ class WgslWriter(Writer):
         else:
             words = self._words(ty, "value")
             body = "\n".join(f"  {self._put_word(memory, f'at + {k}u', word)}" for k, word in enumerate(words))
+            if ty.is_wide:
+                step = self._put_word(memory, "at + k", "z.w[k]")
+                body = f"  var z = value;\n  for (var k = 0u; k < {len(words)}u; k += 1u) {{ {step} }}"
         self.functions[name] = f"fn {name}(at: u32, value: {self._bits_type(ty)}) {{\n{body}\n}}"
         return name
 
@@ -306,7 +309,8 @@ class WgslWriter(Writer):
         ahead, rest = divmod(base.offset, address.scale) if ty.is_signed else (0, base.offset)
         shifted = f"{low} + {ahead}u" if ahead else low
         room = rest + size
-        conditions += [f"{limit} < {room}u", f"{shifted} > ({limit} - {room}u) / {address.scale}u"]
+        most = f"({limit} - {room}u) / {address.scale}u" if address.scale > 1 else f"{limit} - {room}u"
+        conditions += [f"{limit} < {room}u", f"{shifted} > {most}"]
         self.fail_if(" || ".join(conditions), message, GUARD)
 
     def _anywhere(self, address: RegisterIndirect, size: int) -> Place:
