@@ -217,7 +217,7 @@ def test_a_device_that_is_lost():
     lost = WebGpuBackend()
     x = lost.array(np.zeros(4, np.float32))
     lost.gpu.destroy()
-    with pytest.raises(DeviceLost, match="save what the host has|does not answer"):
+    with pytest.raises(DeviceLost, match="does not answer"):
         x.read()
     with pytest.raises(DeviceLost):
         lost.allocate(64)

@@ -73,11 +73,11 @@ def test_every_row_is_written_with_what_it_calls():
 def test_browsers_are_given_only_what_they_know():
     seen = 0
     for name, source in _programs():
-        try:
-            text = write_kernel(assemble(source), Wgsl(fused=False, exact_division=False)).text
-        except BackendUnavailable as error:
-            assert "F64" in error.message, name
+        if "F64" in source:
+            with pytest.raises(BackendUnavailable, match="F64"):
+                write_kernel(assemble(source), Wgsl())
             continue
+        text = write_kernel(assemble(source), Wgsl(fused=False, exact_division=False)).text
         assert not NOT_OF_BROWSERS.search(text), name
         seen += 1
     assert seen > 200
@@ -103,7 +103,9 @@ def test_sums_and_products_are_kept_from_drivers():
     assert "exact_f32(r0_f32 * r0_f32)" in found
     assert "exact_f32(r1_f32 + r0_f32)" in found
     assert "exact_f32" not in kernel(separate, dialect=Wgsl(exact=False)).text
-    summed = ".buffer x F32\nLDG.F32 r0, [x]\nLOOP r3, 9\nFMA r1, r0, r0, r1\nENDLOOP\nFMA r2, r0, r0, r1\nSTG.F32 [x], r2\n"
+    summed = (
+        ".buffer x F32\nLDG.F32 r0, [x]\nLOOP r3, 9\nFMA r1, r0, r0, r1\nENDLOOP\nFMA r2, r0, r0, r1\nSTG.F32 [x], r2\n"
+    )
     summed = summed.replace("LOOP", "MOV_IMM.F32 r1, 0\nLOOP", 1)
     found = code(kernel(summed, dialect=Wgsl(fused=False)))
     assert "r1_f32 = fma(r0_f32, r0_f32, r1_f32);" in found

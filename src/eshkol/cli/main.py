@@ -410,7 +410,8 @@ def _machine_line(machine: dict[str, Any]) -> str:
     if "platform" in machine:
         lacking = [words for key, words in DEVICE_ABILITIES.items() if not machine[key]]
         return (
-            f"{begin}{machine['platform']}, {size_of(machine['memory'])}, {count_of(machine['units'], 'compute unit')}"
+            f"{begin}{machine['platform']}{', ' + size_of(machine['memory']) if 'memory' in machine else ''}"
+            f"{', ' + count_of(machine['units'], 'compute unit') if 'units' in machine else ''}"
             f"{', without ' * bool(lacking)}{' and '.join(lacking)}"
         )
     return (

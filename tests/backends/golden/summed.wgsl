@@ -13,7 +13,8 @@ fn product_u32(a: u32, b: u32) -> vec2<u32> {
   let f = b >> 16u;
   let low = c * e;
   let middle = (low >> 16u) + ((c * f) & 0xffffu) + ((d * e) & 0xffffu);
-  return vec2<u32>((low & 0xffffu) | (middle << 16u), d * f + ((c * f) >> 16u) + ((d * e) >> 16u) + (middle >> 16u));
+  let high = d * f + ((c * f) >> 16u) + ((d * e) >> 16u) + (middle >> 16u);
+  return vec2<u32>((low & 0xffffu) | (middle << 16u), high);
 }
 
 fn mul_64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {

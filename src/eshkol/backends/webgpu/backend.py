@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from eshkol.atlas.operands import Immediate
-from eshkol.atlas.program import LaunchConfig, ParamKind
+from eshkol.atlas.program import LaunchConfig, ParamKind, Program
 from eshkol.atlas.types import Array
 from eshkol.backends import base
 from eshkol.backends.base import Backend, Binding
@@ -25,8 +25,6 @@ from eshkol.backends.text.writer import TextKernel
 from eshkol.backends.webgpu import devices
 from eshkol.backends.webgpu.dialect import KERNEL, LANES, SHARED_WORDS, Wgsl
 from eshkol.errors import AllocationFailed, BackendError, BackendUnavailable, DeviceLost
-
-from eshkol.atlas.program import Program
 
 TOGETHER = 64  # launches that are handed over in one go
 GROUPS = 65535  # blocks along an axis

@@ -1,13 +1,12 @@
 """The devices that wgpu finds, what each has beyond what browsers ask for, and the description schedules are made by.
 
-Comes in: wgpu, if it is installed, and the adapters that it finds; of those that stand for one device the best driver's.
-Goes out: `Device`s with what `eshkol doctor` shows of them, or why there are none, with what would change that. WGSL
-promises little of floats: how a device rounds is found out by a small kernel (`probed`).
+Comes in: wgpu, if it is installed, and the adapters that it finds; of those that stand for one device the best
+driver's. Goes out: `Device`s with what `eshkol doctor` shows of them, or why there are none, with what would change
+that. WGSL promises little of floats: how a device rounds is found out by a small kernel (`probed`).
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -18,11 +17,13 @@ from eshkol.atlas.machines import BLOCKS, MachineDescription, ProductTile
 from eshkol.atlas.types import Array
 from eshkol.backends.webgpu.writer import LARGEST
 from eshkol.errors import BackendUnavailable
+from eshkol.support import installed
 
 INSTALL = "pip install eshkol[webgpu]"
 DRIVERS = "install the device's driver, or one for CPUs: apt install mesa-vulkan-drivers"
 DOUBLES = ("shader-f64", "shader-int64")  # beyond what browsers have
 APIS = ("Vulkan", "Metal", "D3D12")  # those with all that kernels need
+UNKNOWN = 1 << 40  # bytes of memory, where none are told
 # Limits that are asked for as far as an adapter has them; a browser gives 8 buffers, 256 lanes and 16 KiB by itself.
 LIMITS = (
     "max-storage-buffers-per-shader-stage", "max-storage-buffer-binding-size", "max-buffer-size",
@@ -59,7 +60,7 @@ class Device:
     @property
     def memory(self) -> int:
         """Bytes that there are at most: WebGPU does not tell, and what is too much fails when it is asked for."""
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if self.is_cpu else 1 << 40
+        return installed.memory() if self.is_cpu else UNKNOWN
 
     @property
     def largest(self) -> int:
@@ -83,8 +84,10 @@ class Device:
     def facts(self) -> dict[str, Any]:
         """What it is like as JSON values."""
         return {
-            "number": self.number, "name": self.name, "platform": f"{self.api} ({self.driver})", "largest": self.largest,
-            "shared_bytes": self.shared_bytes, "buffers": self.buffers, "float64": self.doubles,
+            "number": self.number, "name": self.name, "platform": f"{self.api} ({self.driver})",
+            **({"memory": self.memory} if self.is_cpu else {}),
+            "largest": self.largest, "shared_bytes": self.shared_bytes, "buffers": self.buffers,
+            "float64": self.doubles, "int64_atomics": False,
         }  # fmt: skip
 
     def description(self) -> MachineDescription:

@@ -167,9 +167,7 @@ class Wgsl(Dialect):
         return f"let {name} = {value};"
 
     def counting(self, ty: Type, name: str, count: str) -> str:
-        return (
-            f"for (var {name} = {self.zero(ty)}; {self.is_less(ty, name, count)}; {name} = {self._more(ty, name)})"
-        )
+        return f"for (var {name} = {self.zero(ty)}; {self.is_less(ty, name, count)}; {name} = {self._more(ty, name)})"
 
     def _more(self, ty: Type, name: str) -> str:
         return f"add_64({name}, vec2<u32>(1u, 0u))" if is_long(ty) else f"{name} + 1{'i' if ty.is_signed else 'u'}"

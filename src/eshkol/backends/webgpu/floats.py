@@ -208,7 +208,8 @@ def _remainder(short: str) -> str:
     """An exact remainder, on bits."""
     if short == "f32":
         values = {"bits": "bitcast<u32>", "real": "bitcast<f32>", "one": "1u", "none": "0u", "last": "31u",
-                  "mantissa": "23u", "infinity": "0x7f800000u", "nan": "(0x7fc00000u ^ given.zero)", "word": "u32"}  # fmt: skip
+                  "mantissa": "23u", "infinity": "0x7f800000u", "nan": "(0x7fc00000u ^ given.zero)",
+                  "word": "u32"}  # fmt: skip
     else:
         values = {"bits": "bitcast<u64>", "real": "bitcast<f64>", "one": "1lu", "none": "0lu", "last": "63u",
                   "mantissa": "52u", "infinity": "0x7ff0000000000000lu",
@@ -407,7 +408,8 @@ FUNCTIONS: Mapping[str, str] = {
     "bits_f32": "fn bits_f32(b: u32) -> f32 { return bitcast<f32>(b ^ given.zero); }",
     "exact_f32": "fn exact_f32(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ given.zero); }",
     "is_nan_f32": "fn is_nan_f32(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }",
-    "fma_f32": _FUSED, "fma_f64": _FUSED_DOUBLE, "parts_f32": _PARTS, "packed_f32": _PACKED, "div_f32": _QUOTIENT, "sqrt_f32": _ROOT,
+    "fma_f32": _FUSED, "fma_f64": _FUSED_DOUBLE, "parts_f32": _PARTS, "packed_f32": _PACKED,
+    "div_f32": _QUOTIENT, "sqrt_f32": _ROOT,
     "fmod_f32": _remainder("f32"), "fmod_f64": _remainder("f64"),
     **_least("f32"),
     **_least("f64"),

@@ -40,7 +40,8 @@ FUNCTIONS: Mapping[str, str] = dict([
   let f = b >> 16u;
   let low = c * e;
   let middle = (low >> 16u) + ((c * f) & 0xffffu) + ((d * e) & 0xffffu);
-  return vec2<u32>((low & 0xffffu) | (middle << 16u), d * f + ((c * f) >> 16u) + ((d * e) >> 16u) + (middle >> 16u));"""),
+  let high = d * f + ((c * f) >> 16u) + ((d * e) >> 16u) + (middle >> 16u);
+  return vec2<u32>((low & 0xffffu) | (middle << 16u), high);"""),
     _function("mul_64", _TWO, "  let low = product_u32(a.x, b.x);\n"
               "  return vec2<u32>(low.x, low.y + a.x * b.y + a.y * b.x);"),
     _function("lt_u64", _TWO, "  return a.y < b.y || (a.y == b.y && a.x < b.x);", "bool"),

@@ -160,7 +160,11 @@ class WgslScalars(Scalars):
                 value = self.converted(value, source, Type.F32)
             return self.narrowed(value, target)
         if target.is_float:
-            return f"{source.name.lower()}_to_{d.type(target)}({value})" if is_long(source) else f"{d.type(target)}({value})"
+            return (
+                f"{source.name.lower()}_to_{d.type(target)}({value})"
+                if is_long(source)
+                else f"{d.type(target)}({value})"
+            )
         if is_long(target):
             if source.bits == 64:
                 return value

@@ -55,7 +55,7 @@ def function(name: str) -> str | None:
 def _filled(template: str, name: str, ty: Type) -> str:
     words = ty.bits // 32
     for key, value in (("$name", name), ("$bits", str(ty.bits)), ("$top", str(words - 1)), ("$s", ty.name.lower()),
-                       ("$u", f"u{ty.bits}"), ("$t", f"w{ty.bits}"), ("$n", str(words)), ("$i", f"i{ty.bits}")):  # fmt: skip
+                       ("$u", f"u{ty.bits}"), ("$t", f"w{ty.bits}"), ("$n", str(words))):  # fmt: skip
         template = template.replace(key, value)
     return template
 
@@ -92,9 +92,7 @@ _FUNCTIONS: dict[tuple[str, bool], str] = {
     ("or", False): _each("av.w[k] | bv.w[k]"),
     ("xor", False): _each("av.w[k] ^ bv.w[k]"),
     ("not", False): _each("~av.w[k]", "a: $t"),
-    ("chosen", False): (
-        "fn $name(first: bool, a: $t, b: $t) -> $t {\n  if (first) { return a; }\n  return b;\n}"
-    ),
+    ("chosen", False): ("fn $name(first: bool, a: $t, b: $t) -> $t {\n  if (first) { return a; }\n  return b;\n}"),
     ("add", False): """\
 fn $name(a: $t, b: $t) -> $t {
   var x = a;
@@ -289,12 +287,9 @@ def _to_float(name: str, source: Type, target: Type) -> str:
     if target is Type.F32:
         rounded = "let found = packed_f32(0u, top.y | select(0u, 1u, top.x != 0u || lost), 32 * k - i32(s) + 32);"
     else:
-        rounded = f"""\
-if (32 * k - i32(s) + 127 >= 1087) {{ return f64_of_bits(vec2<u32>(0u, select(0x7ff00000u, 0xfff00000u, negative) ^ given.zero)); }}
-  let near = bits_of_f64(u64_to_f64(top | vec2<u32>(select(0u, 1u, lost), 0u)));
-  let biased = i32(near.y >> 20u) + 32 * k - i32(s);
-  if (biased >= 2047) {{ return f64_of_bits(vec2<u32>(0u, select(0x7ff00000u, 0xfff00000u, negative) ^ given.zero)); }}
-  let found = f64_of_bits(vec2<u32>(near.x, (near.y & 0xfffffu) | (u32(biased) << 20u)));"""
+        rounded = """\
+let near = bits_of_f64(u64_to_f64(top | vec2<u32>(select(0u, 1u, lost), 0u)));
+  let found = f64_of_bits(vec2<u32>(near.x, near.y + u32((32 * k - i32(s)) << 20u)));"""
     return f"""\
 fn {name}(a: w{bits}) -> {f} {{
   let negative = {negative};

@@ -30,11 +30,10 @@ from eshkol.atlas.types import Type
 from eshkol.backends.lanes.ranges import LANE_ATOM, Access
 from eshkol.backends.text.lane import LANE_NUMBER
 from eshkol.backends.text.memory import CLASS_MEMORY, GUARD, PHASES, neighbour_table
-from eshkol.backends.text.scalars import Scalars
 from eshkol.backends.text.writer import Writer
-from eshkol.backends.webgpu.dialect import SHARED_WORDS, LANES, Wgsl, is_long
+from eshkol.backends.webgpu.dialect import LANES, SHARED_WORDS, Wgsl, is_long
 from eshkol.backends.webgpu.scalars import WgslScalars
-from eshkol.errors import BackendUnavailable, IsaError
+from eshkol.errors import BackendUnavailable
 
 SHARED, STATUS = "shared_memory", "status"
 LARGEST = (1 << 31) - 8  # bytes of a buffer, so that addresses of 32 bits tell what is outside
@@ -212,7 +211,9 @@ class WgslWriter(Writer):
             inner = self._storing(memory, Type.U8)
             parts = []
             for k, word in enumerate(self._words(ty, "value")):
-                parts += [f"  {inner}(at + {4 * k + j}u, ({word} >> {8 * j}u) & 255u);" for j in range(min(4, ty.size_bytes))]
+                parts += [
+                    f"  {inner}(at + {4 * k + j}u, ({word} >> {8 * j}u) & 255u);" for j in range(min(4, ty.size_bytes))
+                ]
             body = "\n".join(parts)
         else:
             words = self._words(ty, "value")
@@ -295,7 +296,9 @@ class WgslWriter(Writer):
         """Fail where an access is not in its memory, whose bytes are fewer than 2³¹."""
         message = f"address out of range in {name}"
         if not isinstance(address, Indexed):
-            self.fail_if(f"{limit} < {base.offset + size}u" if base.offset + size <= LARGEST else "true", message, GUARD)
+            self.fail_if(
+                f"{limit} < {base.offset + size}u" if base.offset + size <= LARGEST else "true", message, GUARD
+            )
             return
         ty = Type.U64 if address.index.index == GLOBAL_LANE else (
             Type.U32 if address.index.is_special else self.type_of(address.index)
