@@ -289,7 +289,7 @@ ADD r0, r0, r0
 ENDLOOP
 RET
 """
-    assert not writer.write_kernel(assemble(source), machine.dialect).structured
+    assert not writer.write_kernel(assemble(source), machine.dialect, writer=machine.writer).structured
     x = machine.array(np.arange(1, 9, dtype=np.int32))
     machine.execute(assemble(source), LaunchConfig.linear(8), {"x": x})
     assert x.read().tolist() == [256, 128, 192, 256, 320, 384, 112, 128]

@@ -17,6 +17,7 @@ from eshkol.backends.lanes.promises import promises
 from eshkol.backends.text.backend import in_base_instructions
 from eshkol.backends.text.writer import TextKernel, write_kernel
 from eshkol.backends.webgpu.dialect import Wgsl
+from eshkol.backends.webgpu.writer import WgslWriter
 from eshkol.errors import BackendUnavailable
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -42,7 +43,7 @@ NOT_OF_BROWSERS = re.compile(r"\b(?:f64|f16|[iu]64|[iu]8|[iu]16|\d+l[iuf]|enable
 def kernel(source: str, *, fast: bool = True, dialect: Wgsl | None = None) -> TextKernel:
     program = in_base_instructions(assemble(source))
     relied_on = promises(program) if fast else None
-    return write_kernel(program, dialect or Wgsl(), None if relied_on is None else relied_on.known)
+    return write_kernel(program, dialect or Wgsl(), None if relied_on is None else relied_on.known, None, WgslWriter)
 
 
 def dialect_of(name: str) -> Wgsl:
@@ -62,7 +63,9 @@ def test_golden(name):
 
 def test_every_row_is_written_with_what_it_calls():
     for name, source in _programs():
-        text = write_kernel(assemble(source), Wgsl(doubles=True, fused=False, exact_division=False)).text
+        text = write_kernel(
+            assemble(source), Wgsl(doubles=True, fused=False, exact_division=False), writer=WgslWriter
+        ).text
         called = set(re.findall(r"(?<!@)\b([a-z]\w*_\w+)\(", text))
         missing = [c for c in called if not re.search(rf"^fn {c}\(", text, re.MULTILINE)]
         assert not missing, (name, missing)
@@ -75,9 +78,9 @@ def test_browsers_are_given_only_what_they_know():
     for name, source in _programs():
         if "F64" in source:
             with pytest.raises(BackendUnavailable, match="F64"):
-                write_kernel(assemble(source), Wgsl())
+                write_kernel(assemble(source), Wgsl(), writer=WgslWriter)
             continue
-        text = write_kernel(assemble(source), Wgsl(fused=False, exact_division=False)).text
+        text = write_kernel(assemble(source), Wgsl(fused=False, exact_division=False), writer=WgslWriter).text
         assert not NOT_OF_BROWSERS.search(text), name
         seen += 1
     assert seen > 200

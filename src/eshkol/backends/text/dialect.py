@@ -10,15 +10,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from eshkol.atlas.operands import Immediate
 from eshkol.atlas.types import Type
-
-if TYPE_CHECKING:
-    from eshkol.backends.text.writer import Writer
 
 GLOBAL, SHARED, PRIVATE = "global", "shared", "private"
 
@@ -38,7 +35,6 @@ class Dialect(ABC):
     own: Mapping[tuple[str, Type], str] = MappingProxyType({})  # templates of instructions that it has its own for
     true: ClassVar[str] = "1"
     default: ClassVar[str] = "default: return;"  # of a switch
-    writer: ClassVar[type[Writer] | None] = None  # of a language whose memory is no bytes behind pointers
 
     def type(self, ty: Type) -> str:
         """The name of the type that holds a value; of integers of more than 64 bits, of a structure of words."""

@@ -42,18 +42,6 @@ class TextKernel:
     structured: bool
 
 
-def write_kernel(
-    program: Program, dialect: Dialect, known: Ranges | None = None, never: int | None = None
-) -> TextKernel:
-    """The kernel of a program in base instructions. The branch `never` is known not to be taken."""
-    analysis = validate(program)
-    writer = dialect.writer or Writer
-    try:
-        return writer(analysis, dialect, known, never).structured()
-    except Unstructured:
-        return writer(analysis, dialect, known, never).switched()
-
-
 class Writer(TextMemory):
     """Writes the kernel."""
 
@@ -424,3 +412,15 @@ def _with_needed(names: dict[str, None], dialect: Dialect) -> list[str]:
         if name not in found:
             add(name)
     return list(found)
+
+
+def write_kernel(
+    program: Program, dialect: Dialect, known: Ranges | None = None, never: int | None = None,
+    writer: type[Writer] = Writer,
+) -> TextKernel:  # fmt: skip
+    """The kernel of a program in base instructions. The branch `never` is known not to be taken."""
+    analysis = validate(program)
+    try:
+        return writer(analysis, dialect, known, never).structured()
+    except Unstructured:
+        return writer(analysis, dialect, known, never).switched()

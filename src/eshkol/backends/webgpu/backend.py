@@ -24,6 +24,7 @@ from eshkol.backends.text.backend import Loaded, Refused, TextBackend, size_of_l
 from eshkol.backends.text.writer import TextKernel
 from eshkol.backends.webgpu import devices
 from eshkol.backends.webgpu.dialect import KERNEL, LANES, SHARED_WORDS, Wgsl
+from eshkol.backends.webgpu.writer import WgslWriter
 from eshkol.errors import AllocationFailed, BackendError, BackendUnavailable, DeviceLost
 
 TOGETHER = 64  # launches that are handed over in one go
@@ -63,6 +64,7 @@ class WebGpuBackend(TextBackend[devices.Device]):
 
     name: ClassVar[str] = "webgpu"
     targets: ClassVar[tuple[str, ...]] = ("wgsl", "expanded")
+    writer = WgslWriter
     ordinal: ClassVar[int] = 0
 
     def __init__(self, *, memory_limit: int | None = None, dialect: Wgsl | None = None) -> None:

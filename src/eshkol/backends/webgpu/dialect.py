@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,9 +19,6 @@ from eshkol.atlas.types import Type
 from eshkol.backends.text.dialect import Dialect
 from eshkol.backends.webgpu import floats, longs, wides
 from eshkol.errors import BackendUnavailable
-
-if TYPE_CHECKING:
-    from eshkol.backends.text.writer import Writer
 
 KERNEL = "kernel_main"
 LANES, SHARED_WORDS = "block_lanes", "shared_words"  # what a pipeline is made with
@@ -59,12 +55,6 @@ class Wgsl(Dialect):
         self.fused = fused  # whether the device's `fma` rounds once
         self.exact_division = exact_division
         self.prelude = ""
-
-    @cached_property
-    def writer(self) -> type[Writer]:  # type: ignore[override]
-        from eshkol.backends.webgpu.writer import WgslWriter
-
-        return WgslWriter
 
     # --- types and constants ------------------------------------------------------------------------
 
