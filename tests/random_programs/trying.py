@@ -13,7 +13,7 @@ from random_programs.program import Known, Program
 from random_programs.ways import WEIGHTED, Run, computed_in
 
 BACKENDS = ("cpu", "reference")
-REFUSING = ("cuda", "xla")
+REFUSING = ("cuda", "webgpu", "vulkan", "xla")
 
 
 @dataclass

@@ -331,3 +331,10 @@ def test_a_description_is_part_of_every_key() -> None:
     assert "GEMM" in texts[0]
     assert "BarSync" in texts[1]
     assert texts[2] == texts[0]
+
+
+@pytest.mark.parametrize("columns", [2, 5, 6, 8])
+def test_vectors_of_a_whole_that_go_over_the_ends_of_what_is_repeated(columns: int) -> None:
+    """Four elements are read at once of all; of a row that is repeated they lie together only within it."""
+    x, row = leaf(20, columns), leaf(columns)
+    agrees([sum_(x + row, (0, 1))], replace(BLOCKS, subgroup=1))

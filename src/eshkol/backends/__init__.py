@@ -10,7 +10,7 @@ from eshkol.errors import BackendUnavailable
 
 _PLACES: Mapping[str, str] = {
     "reference": "ReferenceBackend", "cpu": "CpuBackend", "discrete": "DiscreteBackend", "blocks": "BlocksBackend",
-    "cuda": "CudaBackend", "opencl": "OpenClBackend", "xla": "XlaBackend",
+    "cuda": "CudaBackend", "opencl": "OpenClBackend", "webgpu": "WebGpuBackend", "xla": "XlaBackend",
 }  # fmt: skip
 """Name of the folder → name of the class in it."""
 

@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from eshkol.backends.lanes.promises import Promises, promises
 from eshkol.backends.lanes.ranges import SHARED_MEMORY
 from eshkol.backends.text.dialect import Dialect
 from eshkol.backends.text.scalars import LOWERED
-from eshkol.backends.text.writer import TextKernel, write_kernel
+from eshkol.backends.text.writer import TextKernel, Writer, write_kernel
 from eshkol.errors import BackendError, BackendUnavailable, EshkolError
 from eshkol.support import flags
 
@@ -66,6 +66,8 @@ class Prepared:
 
 class TextBackend(DrivenBackend[DeviceT]):
     """One device whose driver compiles kernels in a dialect."""
+
+    writer: ClassVar[type[Writer]] = Writer  # that of a language may have memory of its own
 
     def __init__(self, device: DeviceT, dialect: Dialect, memory_limit: int | None = None) -> None:
         super().__init__(device, memory_limit)
@@ -115,7 +117,7 @@ class TextBackend(DrivenBackend[DeviceT]):
     def _written(self, prepared: Prepared, *, checked: bool, guarded: bool) -> TextKernel:
         known = None if checked or prepared.promises is None else prepared.promises.known
         never = None if guarded or prepared.guard is None else prepared.guard.branch
-        return write_kernel(prepared.program, self.dialect, known, never)
+        return write_kernel(prepared.program, self.dialect, known, never, self.writer)
 
     def _built(self, written: TextKernel, name: str) -> Any:
         if flags.dumps("kernel"):
@@ -123,11 +125,15 @@ class TextBackend(DrivenBackend[DeviceT]):
         try:
             return self._compile(written, name)
         except Refused as refusal:
-            said = " ".join(str(refusal).split())[:LOG]
-            raise BackendError(
-                f"the driver of {self.device.name} refuses the kernel of '{name}': {said}",
-                hint="ESHKOL_DUMP=kernel prints its source: please report it with the message above",
-            ) from None
+            raise self._refusal(name, refusal) from None
+
+    def _refusal(self, name: str, refusal: Refused) -> BackendError:
+        """The error of a kernel that the driver does not take."""
+        said = " ".join(str(refusal).split())[:LOG]
+        return BackendError(
+            f"the driver of {self.device.name} refuses the kernel of '{name}': {said}",
+            hint="ESHKOL_DUMP=kernel prints its source: please report it with the message above",
+        )
 
     def source(self, program: Program) -> str:
         """What the driver is given of a program, without checks where there is such a version."""

@@ -33,6 +33,8 @@ class Dialect(ABC):
     prelude: str  # with which every kernel's text begins
     any_order: str = ""  # what says of a statement that its sums may be taken in any order, if there is a way
     own: Mapping[tuple[str, Type], str] = MappingProxyType({})  # templates of instructions that it has its own for
+    true: ClassVar[str] = "1"
+    default: ClassVar[str] = "default: return;"  # of a switch
 
     def type(self, ty: Type) -> str:
         """The name of the type that holds a value; of integers of more than 64 bits, of a structure of words."""
@@ -64,6 +66,58 @@ class Dialect(ABC):
             return value.hex() + "f" * (ty is Type.F32)
         bits = np.array(value, ty.dtype).view(f"u{ty.size_bytes}")
         return self.cast_bits(ty, f"{hex(int(bits))}{'u' if ty is Type.F32 else self.long_suffix}")
+
+    # --- statements, and what they compare ----------------------------------------------------------
+
+    def variable(self, kind: str, name: str, start: str) -> str:
+        """A variable and what it holds at first."""
+        return f"{kind} {name} = {start};"
+
+    def array(self, kind: str, name: str, count: int) -> str:
+        """Variables that are numbered."""
+        return f"{kind} {name}[{count}];"
+
+    def failing(self, lane: str, site: int) -> str:
+        """The note of a lane that fails."""
+        return f"fault(status, {lane}, {site});"
+
+    def zero(self, ty: Type) -> str:
+        """None of an integer type, as a counter begins."""
+        return "0"
+
+    def is_positive(self, ty: Type, value: str) -> str:
+        """Whether a number of rounds is one of some."""
+        return f"{value} > 0"
+
+    def is_negative(self, ty: Type, value: str) -> str:
+        """Whether a number of rounds is none that there is."""
+        return f"{value} < 0"
+
+    def constantly(self, ty: Type, name: str, value: str) -> str:
+        """A name for a value."""
+        return f"const {self.types[ty]} {name} = {value};"
+
+    def counting(self, ty: Type, name: str, count: str) -> str:
+        """The head of a loop of so many rounds."""
+        return f"for ({self.types[ty]} {name} = 0; {name} < {count}; ++{name})"
+
+    def next_round(self, ty: Type, done: str, wanted: str) -> tuple[list[str], str]:
+        """One round more: statements, and whether it is wanted."""
+        return [], f"++{done} < {wanted}"
+
+    def pushed(self, stack: str, depth: str, value: int) -> list[str]:
+        """A number on top of a stack."""
+        return [f"{stack}[{depth}++] = {value};"]
+
+    def popped(self, target: str, stack: str, depth: str) -> list[str]:
+        """The number on top of a stack, which is taken off."""
+        return [f"{target} = {stack}[--{depth}];"]
+
+    def chosen(self, condition: str, one: str, other: str) -> str:
+        """One of two small numbers."""
+        return f"{condition} ? {one} : {other}"
+
+    # --- memory -------------------------------------------------------------------------------------
 
     @abstractmethod
     def cast_bits(self, ty: Type, value: str) -> str:

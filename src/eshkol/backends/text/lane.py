@@ -8,6 +8,8 @@ would wait for it for ever.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from eshkol.atlas.flow import Slot
 from eshkol.atlas.isa import Kind
 from eshkol.atlas.operands import BLOCK, BLOCK_SIZE, GLOBAL, LANE, Predicate, Register
@@ -25,9 +27,11 @@ LANE_NUMBER = "gid"  # the variable of the lane's number in the launch
 class TextLane:
     """The body of a lane under construction, as far as its state goes."""
 
+    register_instructions: ClassVar[type[Scalars]] = Scalars
+
     def __init__(self, analysis: Analysis, layout: Layout, dialect: Dialect) -> None:
         self.analysis, self.flow, self.program = analysis, analysis.flow, analysis.flow.program
-        self.layout, self.d, self.scalars = layout, dialect, Scalars(dialect)
+        self.layout, self.d, self.scalars = layout, dialect, self.register_instructions(dialect)
         self.lines: list[str] = []
         self.depth = 1  # of braces
         self.variables: dict[str, str] = {}  # name → how it is declared
@@ -66,7 +70,7 @@ class TextLane:
         self.do("}" + more)
 
     def variable(self, kind: str, name: str, start: str = "0") -> str:
-        self.variables[name] = f"{kind} {name} = {start};"
+        self.variables[name] = self.d.variable(kind, name, start)
         return name
 
     # --- faults -------------------------------------------------------------------------------------
@@ -78,7 +82,7 @@ class TextLane:
         """Note a fault where the condition holds; what is written up to the instruction's end is done elsewhere."""
         site = self.layout.site(self.index, message, hint, kind)
         self.begin(f"if ({condition})")
-        self.do(f"fault(status, {LANE_NUMBER}, {site});")
+        self.do(self.d.failing(LANE_NUMBER, site))
         if ends or not self.waits:
             self.do("return;")
         self.end(" else {")
@@ -142,7 +146,7 @@ class TextLane:
 
     def mark_written(self, slot: Slot) -> None:
         if slot in self.written:
-            self.do(f"{self.written[slot]} = 1;")
+            self.do(f"{self.written[slot]} = {self.d.true};")
 
     def check_written(self, slot: Slot) -> None:
         if UNWRITTEN in self.analysis.possible(self.index, slot):

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eshkol.atlas.isa import Control, Instruction, Values, resolve_types
 from eshkol.atlas.operands import Predicate, Register
-from eshkol.atlas.program import ParamKind, Program
+from eshkol.atlas.program import Param, ParamKind, Program
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import Analysis, validate
 from eshkol.backends.lanes.layout import Layout
@@ -41,18 +42,7 @@ class TextKernel:
     structured: bool
 
 
-def write_kernel(
-    program: Program, dialect: Dialect, known: Ranges | None = None, never: int | None = None
-) -> TextKernel:
-    """The kernel of a program in base instructions. The branch `never` is known not to be taken."""
-    analysis = validate(program)
-    try:
-        return _Writer(analysis, dialect, known, never).structured()
-    except Unstructured:
-        return _Writer(analysis, dialect, known, never).switched()
-
-
-class _Writer(TextMemory):
+class Writer(TextMemory):
     """Writes the kernel."""
 
     def __init__(self, analysis: Analysis, dialect: Dialect, known: Ranges | None, never: int | None) -> None:
@@ -81,10 +71,15 @@ class _Writer(TextMemory):
         return self._kernel(structured=True)
 
     def _kernel(self, *, structured: bool) -> TextKernel:
-        d, scalars = self.d, self.scalars
-        parameters = [(d.pointer("global", d.types[Type.U32]), "status")]
         # A lane's number is asked for by all: lanes of a launch may be counted from one that is not the first.
         asked = ("first", *(name for name in self.asked if name != "first"))
+        body = [f"  {text}" for text in self.variables.values()] + self.lines
+        return TextKernel("\n\n".join(self._parts(asked, body)) + "\n", self.layout, asked, structured)
+
+    def _parts(self, asked: Sequence[str], body: list[str]) -> list[str]:
+        """The parts of the text, the kernel's own function last."""
+        d, scalars = self.d, self.scalars
+        parameters = [(d.pointer("global", d.types[Type.U32]), "status")]
         for name in asked:
             kind = d.types[Type.U32]
             if name == "first":
@@ -95,21 +90,23 @@ class _Writer(TextMemory):
         for param in self.program.params:
             if param.kind is ParamKind.SCALAR:
                 assert param.ty is not None
-                if param.ty.is_wide:
-                    raise BackendUnavailable(f"{d.name} has no scalar parameters of type {param.ty}: '{param.name}'")
+                self._refuse_wide(param)
                 parameters.append((d.type(param.ty), f"s_{param.name}"))
             else:
                 parameters.append((d.pointer("global", d.types[Type.U8]), f"b_{param.name}"))
                 parameters.append((d.types[Type.U64], f"n_{param.name}"))
-        helpers = [d.helpers[name] for name in _with_needed(scalars.used, d)]
         wides = wide.texts(list(scalars.wide))
         structures = [t for bits in scalars.wide_types if (t := wide.structure(bits)) not in wides]
         sites = max(1, len(self.layout.sites))
         fault = [d.fault(sites)] if self.layout.sites else []
-        body = [f"  {text}" for text in self.variables.values()] + self.lines
-        kernel = d.kernel(parameters, body)
-        parts = [d.prelude, *structures, *helpers, *wides, *fault, kernel]
-        return TextKernel("\n\n".join(parts) + "\n", self.layout, asked, structured)
+        return [d.prelude, *structures, *self._helpers(), *wides, *fault, d.kernel(parameters, body)]
+
+    def _helpers(self) -> list[str]:
+        return [self.d.helpers[name] for name in _with_needed(self.scalars.used, self.d)]
+
+    def _refuse_wide(self, param: Param) -> None:
+        if param.ty is not None and param.ty.is_wide:
+            raise BackendUnavailable(f"{self.d.name} has no scalar parameters of type {param.ty}: '{param.name}'")
 
     # --- structured control flow --------------------------------------------------------------------
 
@@ -199,13 +196,13 @@ class _Writer(TextMemory):
 
     def _loop(self, index: int, i: Instruction) -> int:
         ty, count = self._rounds(i)
-        kind, name = self.d.types[ty], f"k{index}"
-        self.put(i.counter, ty, "0")
+        d, name = self.d, f"k{index}"
+        self.put(i.counter, ty, d.zero(ty))
         if index in self.single:
-            self.begin(f"if ({count} > 0)")
-            self.do(f"const {kind} {name} = 0;")
+            self.begin(f"if ({d.is_positive(ty, count)})")
+            self.do(d.constantly(ty, name, d.zero(ty)))
         else:
-            self.begin(f"for ({kind} {name} = 0; {name} < {count}; ++{name})")
+            self.begin(d.counting(ty, name, count))
         end = self.flow.loop_end[index]
         self._forget(index, end)
         self.put(i.counter, ty, name)
@@ -225,7 +222,7 @@ class _Writer(TextMemory):
             raise BackendUnavailable(f"{self.d.name} has no loops whose counter has several types", span=i.span)
         count = self.read(i.iterations)
         if types[0].is_signed and self.index not in self.counted:
-            self.fail_if(f"{count} < 0", "a loop cannot run a negative number of times")
+            self.fail_if(self.d.is_negative(types[0], count), "a loop cannot run a negative number of times")
         name = self.variable(self.d.types[types[0]], f"n{self.index}")
         self.do(f"{name} = {count};")
         self.close()
@@ -240,7 +237,7 @@ class _Writer(TextMemory):
         self.variable(word, "pc", str(self.program.start))
         if self.flow.return_points:
             self.variable(word, "depth")
-            self.variables["stack"] = f"{word} stack[{CALL_DEPTH}];"
+            self.variables["stack"] = self.d.array(word, "stack", CALL_DEPTH)
         self.begin("for (;;)")
         self.begin("switch (pc)")
         starts = sorted(s for s in {*self.flow.block_starts, self.program.start} if s < ends)
@@ -257,7 +254,7 @@ class _Writer(TextMemory):
                 self.do(f"pc = {end};")
             self.do("break;")
             self.end()
-        self.do("default: return;")
+        self.do(self.d.default)
         self.end()
         self.end()
         return self._kernel(structured=False)
@@ -271,19 +268,21 @@ class _Writer(TextMemory):
             else:
                 taken = self.read_predicate(i.pred)
                 self.close()
-                self.do(f"pc = {taken} ? {self.flow.targets[index]} : {index + 1};")
+                self.do(f"pc = {self.d.chosen(taken, str(self.flow.targets[index]), str(index + 1))};")
         elif control is Control.EXIT:
             self.do("return;")
         elif control is Control.CALL:
             self.fail_if(
                 f"depth >= {CALL_DEPTH}", f"calls are nested more than {CALL_DEPTH} deep", None, IsaError, ends=True
             )
-            self.do(f"stack[depth++] = {index + 1};")
+            for line in self.d.pushed("stack", "depth", index + 1):
+                self.do(line)
             self.do(f"pc = {self.flow.targets[index]};")
             self.close()
         elif control is Control.RETURN:
             self.fail_if("depth == 0", "there is no CALL to return from", "use EXIT to end a lane", IsaError, ends=True)
-            self.do("pc = stack[--depth];")
+            for line in self.d.popped("pc", "stack", "depth"):
+                self.do(line)
             self.close()
         elif control is Control.LOOP:
             self._switched_loop(index, i)
@@ -292,7 +291,10 @@ class _Writer(TextMemory):
             loop = self.program.instructions[start]
             ty = self.types_of(start, loop.iterations)[0] if isinstance(loop.iterations, Register) else Type.U32
             done, wanted = self._counters(start, ty)
-            self.begin(f"if (++{done} < {wanted})")
+            before, more = self.d.next_round(ty, done, wanted)
+            for line in before:
+                self.do(line)
+            self.begin(f"if ({more})")
             self.put(loop.counter, ty, done)
             self.do(f"pc = {start + 1};")
             self.end(f" else {{ pc = {index + 1}; }}")
@@ -304,16 +306,19 @@ class _Writer(TextMemory):
     def _switched_loop(self, index: int, i: Instruction) -> None:
         ty, count = self._rounds(i)
         done, wanted = self._counters(index, ty)
-        self.do(f"{done} = 0;")
+        self.do(f"{done} = {self.d.zero(ty)};")
         self.do(f"{wanted} = {count};")
-        self.put(i.counter, ty, "0")
-        self.do(f"pc = {wanted} > 0 ? {index + 1} : {self.flow.loop_end[index] + 1};")
+        self.put(i.counter, ty, self.d.zero(ty))
+        some = self.d.is_positive(ty, wanted)
+        self.do(f"pc = {self.d.chosen(some, str(index + 1), str(self.flow.loop_end[index] + 1))};")
 
     def _counters(self, loop: int, ty: Type) -> tuple[str, str]:
         """Rounds done and wanted: one of each per depth of calls, if there are any."""
         calls, kind = bool(self.flow.return_points), self.d.types[ty]
         for name in (f"done{loop}", f"wanted{loop}"):
-            self.variables[name] = f"{kind} {name}[{CALL_DEPTH + 1}];" if calls else f"{kind} {name} = 0;"
+            self.variables[name] = (
+                self.d.array(kind, name, CALL_DEPTH + 1) if calls else self.d.variable(kind, name, "0")
+            )
         at = "[depth]" * calls
         return f"done{loop}{at}", f"wanted{loop}{at}"
 
@@ -336,7 +341,7 @@ class _Writer(TextMemory):
             try:
                 resolve_types(i, [self.type_of(r) for r in i.reads()])
             except IsaError as error:
-                self.fail_if("1", error.message, error.hint, IsaError)
+                self.fail_if(self.d.true, error.message, error.hint, IsaError)
             else:
                 self._one_typing(i)
             self.close()
@@ -407,3 +412,15 @@ def _with_needed(names: dict[str, None], dialect: Dialect) -> list[str]:
         if name not in found:
             add(name)
     return list(found)
+
+
+def write_kernel(
+    program: Program, dialect: Dialect, known: Ranges | None = None, never: int | None = None,
+    writer: type[Writer] = Writer,
+) -> TextKernel:  # fmt: skip
+    """The kernel of a program in base instructions. The branch `never` is known not to be taken."""
+    analysis = validate(program)
+    try:
+        return writer(analysis, dialect, known, never).structured()
+    except Unstructured:
+        return writer(analysis, dialect, known, never).switched()

@@ -144,6 +144,10 @@ class Point:
             stride *= self.extents[k]
         return place
 
+    def _goes_on(self, extent: Any, distance: int) -> bool:
+        """Whether what is so far beyond a multiple of a power of two lies in the same row, of so many elements."""
+        return bool(extent == self.extents[-1] or (type(extent) is int and extent % (1 << distance.bit_length()) == 0))
+
     def position(self, shape: Shape, whole: Shape) -> Scalar:
         """Where the element lies that broadcasts from a shape to the one that `whole` has here."""
         if count(shape) == count(whole):
@@ -153,7 +157,7 @@ class Point:
         self.e.note_shape()
         own = padded(shape, len(whole))
         past = self.places[-1].past if own[-1] == whole[-1] != 1 else None
-        if past is not None and aligned(whole, self.extents) is not None:
+        if past is not None and self._goes_on(whole[-1], past[1]) and aligned(whole, self.extents) is not None:
             start = Point(self.e, self.extents, (*self.places[:-1], past[0]))
             return self.e.beyond(start.position(shape, whole), past[1])
         position, own_stride = self.e.number(0), 1
