@@ -144,6 +144,10 @@ class Point:
             stride *= self.extents[k]
         return place
 
+    def _side_by_side(self, distance: int, row: int) -> bool:
+        """Whether a neighbour so far on is in the same row: vectors begin at multiples of their length."""
+        return bool(self.extents[-1] == row) or (type(row) is int and row % (1 << distance.bit_length()) == 0)
+
     def position(self, shape: Shape, whole: Shape) -> Scalar:
         """Where the element lies that broadcasts from a shape to the one that `whole` has here."""
         if count(shape) == count(whole):
@@ -153,7 +157,7 @@ class Point:
         self.e.note_shape()
         own = padded(shape, len(whole))
         past = self.places[-1].past if own[-1] == whole[-1] != 1 else None
-        if past is not None and aligned(whole, self.extents) is not None:
+        if past is not None and aligned(whole, self.extents) is not None and self._side_by_side(past[1], whole[-1]):
             start = Point(self.e, self.extents, (*self.places[:-1], past[0]))
             return self.e.beyond(start.position(shape, whole), past[1])
         position, own_stride = self.e.number(0), 1
