@@ -123,11 +123,15 @@ class TextBackend(DrivenBackend[DeviceT]):
         try:
             return self._compile(written, name)
         except Refused as refusal:
-            said = " ".join(str(refusal).split())[:LOG]
-            raise BackendError(
-                f"the driver of {self.device.name} refuses the kernel of '{name}': {said}",
-                hint="ESHKOL_DUMP=kernel prints its source: please report it with the message above",
-            ) from None
+            raise self._refused(name, refusal) from None
+
+    def _refused(self, name: str, refusal: Exception) -> BackendError:
+        """What is said of a kernel that the driver does not take."""
+        said = " ".join(str(refusal).split())[:LOG]
+        return BackendError(
+            f"the driver of {self.device.name} refuses the kernel of '{name}': {said}",
+            hint="ESHKOL_DUMP=kernel prints its source: please report it with the message above",
+        )
 
     def source(self, program: Program) -> str:
         """What the driver is given of a program, without checks where there is such a version."""
