@@ -409,8 +409,9 @@ def _machine_line(machine: dict[str, Any]) -> str:
     begin = f"{machine['number']}: {machine['name']}, "
     if "platform" in machine:
         lacking = [words for key, words in DEVICE_ABILITIES.items() if not machine[key]]
+        units = f", {count_of(machine['units'], 'compute unit')}" if "units" in machine else ""
         return (
-            f"{begin}{machine['platform']}, {size_of(machine['memory'])}, {count_of(machine['units'], 'compute unit')}"
+            f"{begin}{machine['platform']}, {size_of(machine['memory'])}{units}"
             f"{', without ' * bool(lacking)}{' and '.join(lacking)}"
         )
     return (

@@ -30,7 +30,7 @@ KINDS = ("instruction", "forward", "gradient")
 def main(given: Sequence[str] | None = None) -> int:
     """Compare a machine with the interpreters; 0 where nothing failed."""
     parser = argparse.ArgumentParser(prog="python -m eshkol.conformance", description=__doc__.split("\n")[0])
-    parser.add_argument("machine", help="a device: cuda, cuda:1, opencl, cpu, discrete, blocks, reference")
+    parser.add_argument("machine", help="a device: cuda, cuda:1, opencl, vulkan, cpu, discrete, blocks, reference")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these instructions and rows alone")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="what is compared")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin nothing after so long")
