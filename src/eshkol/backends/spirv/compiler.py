@@ -8,9 +8,7 @@ address of its arguments, eight bytes for each. A text that is not of this C is 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 from eshkol.backends.spirv import module as spirv
 from eshkol.backends.spirv.library import EXTENDED, TOP_BIT, WRITTEN
@@ -22,7 +20,6 @@ from eshkol.backends.spirv.types import (
     DOUBLE,
     FLOAT,
     INT,
-    LONG,
     NAMED,
     UINT,
     ULONG,
@@ -31,8 +28,10 @@ from eshkol.backends.spirv.types import (
     Kind,
     Place,
     Value,
+    literal,
     wide_type,
 )
+from eshkol.backends.spirv.unit import Function, Options, Unit, shared_bits
 
 COMPILER = 2  # its version: what it makes of a text is kept
 BLOCK_SIZE, ENTRY = 0, "main"
@@ -43,37 +42,6 @@ _PRECEDENCE = {
     "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
 }  # fmt: skip
 _ASSIGNED = {"=": "", **{f"{sign}=": sign for sign in ("+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>")}}
-_SHARED = re.compile(r"\((?:volatile )?__local (\w+) \*\)")
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the device keeps of floats, by their bits, where it is asked to."""
-
-    keeps_special: frozenset[int] = frozenset()  # zeros with a sign, infinities and NaNs
-    keeps_denormals: frozenset[int] = frozenset()
-    rounds_to_even: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A function that can be called."""
-
-    id: int
-    result: CType
-    parameters: tuple[CType, ...]
-
-
-@dataclass(slots=True)
-class Unit:
-    """What the functions of a text have in common."""
-
-    module: Module
-    shared_bits: int
-    functions: dict[str, Function] = field(default_factory=dict)
-    structures: dict[str, CType] = field(default_factory=dict)
-    tables: dict[str, Place] = field(default_factory=dict)
-    kernel: int = 0
 
 
 def compile_kernel(text: str, options: Options) -> bytes:
@@ -99,13 +67,6 @@ def compile_kernel(text: str, options: Options) -> bytes:
             m.need(capability)
             m.put(m.modes, Op.ExecutionMode, unit.kernel, mode, bits)
     return m.finished(unit.kernel, ENTRY)
-
-
-def shared_bits(text: str) -> int:
-    """The width of the words that a block shares: that of its numbers there, if they have one."""
-    names = set(_SHARED.findall(text))
-    widths = {NAMED[name].bits if name in NAMED else 64 for name in names}
-    return widths.pop() if len(widths) == 1 else 32
 
 
 def _declared(unit: Unit, cursor: Cursor) -> None:
@@ -560,7 +521,7 @@ class _Compiler(Memory):
             self.c.expect(")")
             return found
         if token[:1].isdigit():
-            return _literal(token)
+            return literal(token)
         if self.c.next == "(":
             return self._call(token)
         for scope in reversed(self.scopes):
@@ -628,25 +589,3 @@ class _Compiler(Memory):
         "barrier": _meeting,
         "mem_fence": _fencing,
     }
-
-
-def _literal(token: str) -> Value:
-    """A number as C has it."""
-    lower = token.lower()
-    is_hex = lower.startswith("0x")
-    if "p" in lower or (not is_hex and ("." in lower or "e" in lower)):
-        single = lower.endswith("f")
-        text = lower.removesuffix("f") if single else lower
-        value = float.fromhex(text) if is_hex else float(text)
-        return Value(FLOAT if single else DOUBLE, constant=value)
-    digits = lower.rstrip("ul")
-    value = int(digits, 16 if is_hex else 10)
-    suffix = lower[len(digits) :]
-    kinds = [k for k in (INT, UINT, LONG, ULONG) if not ("u" in suffix and k.signed)]
-    kinds = [k for k in kinds if not ("l" in suffix and k.bits < 64)]
-    if not is_hex and "u" not in suffix:
-        kinds = [k for k in kinds if k.signed]
-    for ty in kinds:
-        if value >> (ty.bits - ty.signed) == 0:
-            return Value(ty, constant=value)
-    return Value(ULONG, constant=value)

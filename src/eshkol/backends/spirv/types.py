@@ -103,3 +103,25 @@ def common(one: CType, other: CType) -> CType:
 def wide_type(bits: int) -> CType:
     """The structure of so many bits."""
     return CType(Kind.STRUCT, bits, count=bits // 64)
+
+
+def literal(token: str) -> Value:
+    """A number as C has it."""
+    lower = token.lower()
+    is_hex = lower.startswith("0x")
+    if "p" in lower or (not is_hex and ("." in lower or "e" in lower)):
+        single = lower.endswith("f")
+        text = lower.removesuffix("f") if single else lower
+        value = float.fromhex(text) if is_hex else float(text)
+        return Value(FLOAT if single else DOUBLE, constant=value)
+    digits = lower.rstrip("ul")
+    value = int(digits, 16 if is_hex else 10)
+    suffix = lower[len(digits) :]
+    kinds = [k for k in (INT, UINT, LONG, ULONG) if not ("u" in suffix and k.signed)]
+    kinds = [k for k in kinds if not ("l" in suffix and k.bits < 64)]
+    if not is_hex and "u" not in suffix:
+        kinds = [k for k in kinds if k.signed]
+    for ty in kinds:
+        if value >> (ty.bits - ty.signed) == 0:
+            return Value(ty, constant=value)
+    return Value(ULONG, constant=value)
