@@ -440,7 +440,7 @@ def _machine_line(machine: dict[str, Any]) -> str:
         return machine.get(key, otherwise)
 
     said = [
-        str(facts("name", "a device")), facts("platform"),
+        str(facts("name", "a device")), facts("summary"), facts("platform"),
         f"compute capability {facts('capability')}" if facts("capability") else None,
         size_of(facts("memory")) if facts("memory") else None,
         count_of(facts("units"), "compute unit") if facts("units") else None,

@@ -41,9 +41,10 @@ FLAGS = (
     Flag("ESHKOL_PREPARED", "FILE", "where the code is that `eshkol prepare` compiles when Eshkol is set up; without "
          "it, in the environment that Eshkol is installed in; `0` does without"),
     Flag("ESHKOL_DEVICE", "NAME", "the device that tensors are made on: `cpu` (without it), `cuda`, `cuda:1` … ([GPUs]"
-         "(gpu.md)), `opencl`, `opencl:1` … ([OpenCL](opencl.md)), `webgpu` ([WebGPU](webgpu.md)), `xla` ([XLA](xla.md)), "
-         "`discrete` (the CPU with memory of its own), `blocks` (kernels for blocks of lanes, interpreted), "
-         "`reference`; what is asked of a GPU by name is done there, too"),
+         "(gpu.md)), `opencl`, `opencl:1` … ([OpenCL](opencl.md)), `webgpu` ([WebGPU](webgpu.md)), `vulkan` ([Vulkan]"
+         "(vulkan.md)), `metal` ([Metal](metal.md)), `wasm` ([WebAssembly](wasm.md)), `rocm` ([AMD](rocm.md)), `xla` "
+         "([XLA](xla.md)), `discrete` (the CPU with memory of its own), `blocks` (kernels for blocks of lanes, "
+         "interpreted), `reference`; what is asked of a GPU by name is done there, too"),
     Flag("ESHKOL_CUDA_GRAPHS", "0", "on NVIDIA GPUs, launches are asked for one by one however often they are; without "
          "it, what runs again and again is one CUDA graph"),
     Flag("ESHKOL_SIMD", "LEVEL", "the CPU backend compiles for this vector level: none, sse4.2, avx2, avx512 on x86, "

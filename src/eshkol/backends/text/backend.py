@@ -127,7 +127,7 @@ class TextBackend(DrivenBackend[DeviceT]):
         except Refused as refusal:
             raise self._refusal(name, refusal) from None
 
-    def _refusal(self, name: str, refusal: Refused) -> BackendError:
+    def _refusal(self, name: str, refusal: Exception) -> BackendError:
         """The error of a kernel that the driver does not take."""
         said = " ".join(str(refusal).split())[:LOG]
         return BackendError(

@@ -219,7 +219,7 @@ class WebGpuBackend(TextBackend[devices.Device]):
             try:
                 kernel.pipelines[key] = self.gpu.create_compute_pipeline(layout=kernel.pipeline_layout, compute=stage)
             except self.wgpu.GPUError as error:
-                raise self._refusal(kernel.name, Refused(str(error))) from None
+                raise self._refusal(kernel.name, error) from None
         return kernel.pipelines[key]
 
     def _start(
