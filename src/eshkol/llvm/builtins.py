@@ -3,8 +3,8 @@
 A compiled program carries its own, because a process need not have the compiler's library that holds them. Comes in:
 the text of a module. Goes out: the text with those functions that it may need.
 
-Conversions are called where the machine has none (x86 below F16C; F64 to F16 below AVX-512). Each rounds once, ties to
-even. Below 2^-14 the sum with a number whose last place is 2^-24, the least F16, does the rounding.
+Conversions are called where the machine has none (WebAssembly; x86 below F16C; F64 to F16 below AVX-512). Each rounds
+once, ties to even. Below 2^-14 the sum with a number whose last place is 2^-24, the least F16, does the rounding.
 """
 
 from __future__ import annotations
@@ -125,11 +125,16 @@ define hidden float @__extendhfsf2(half %x) nounwind {
 }"""
 _KEPT = ", ".join(f"ptr @{name}" for name in _CONVERSIONS)  # LLVM does not see that it will call them
 _USED = f'@llvm.compiler.used = appending global [{len(_CONVERSIONS)} x ptr] [{_KEPT}], section "llvm.metadata"'
-HALVES = "\n\n".join(
-    [
-        _EXTENSION,
-        _truncation("__truncsfhf2", "float", 32, 23, 127),
-        _truncation("__truncdfhf2", "double", 64, 52, 1023),
-        _USED,
-    ]
+CONVERSIONS = dict(
+    zip(
+        _CONVERSIONS,
+        (
+            _EXTENSION,
+            _truncation("__truncsfhf2", "float", 32, 23, 127),
+            _truncation("__truncdfhf2", "double", 64, 52, 1023),
+        ),
+        strict=True,
+    )
 )
+"""Conversions of F16: name → function."""
+HALVES = "\n\n".join([*CONVERSIONS.values(), _USED])

@@ -16,6 +16,7 @@ from eshkol.llvm.identity import CPU_LIST
 # the arguments off it, as Scheme code makes them; kernels make none (see `objects.py`).
 OPTIONS = ("-global-isel=0", "-fast-isel=0")
 SELECTING_QUICKLY = "-fast-isel=1"
+WASM_TRIPLE = "wasm32-unknown-unknown"
 _LINUX_NAMES = {"asimddp": "dotprod", "i8mm": "i8mm", "bf16": "bf16"}
 
 
@@ -86,6 +87,10 @@ class Target:
     @property
     def is_x86(self) -> bool:
         return self.triple.startswith("x86")
+
+    @property
+    def is_wasm(self) -> bool:
+        return self.triple == WASM_TRIPLE
 
     @property
     def interleave(self) -> int:

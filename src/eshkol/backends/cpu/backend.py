@@ -11,7 +11,7 @@ import ctypes
 import struct
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -19,9 +19,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from eshkol.atlas.classes import CLASS_MEMORY_BYTES
-from eshkol.atlas.expand import expand, is_collective
+from eshkol.atlas.expand import is_collective
 from eshkol.atlas.flow import located
-from eshkol.atlas.isa import Control, Instruction
 from eshkol.atlas.machines import CORES, MachineDescription
 from eshkol.atlas.operands import Immediate
 from eshkol.atlas.pool import Pool
@@ -40,22 +39,20 @@ from eshkol.backends.base import (
 )
 from eshkol.backends.cpu import fourier, linear, macros, order, simd, translations
 from eshkol.backends.cpu.collective import ALIGNMENT, Collective, kept_macro, loaded_macro, loaded_phases, macro_key
-from eshkol.backends.cpu.kernels.called import is_called
-from eshkol.backends.cpu.kernels.loops import ENDED
+from eshkol.backends.cpu.expansion import expansion, only_together
 from eshkol.backends.cpu.kernels.macro import Macro, module_text, phase_modules
 from eshkol.backends.cpu.kernels.translate import KernelModule, translate
-from eshkol.backends.cpu.launch import Compiled, Lanes, Placed, Prepared, Slot, special_of
+from eshkol.backends.cpu.launch import Compiled, Lanes, Placed, Prepared, Slot, diverged, special_of
 from eshkol.backends.cpu.sequence import CpuSequence, SequenceWriter
 from eshkol.backends.cpu.sized import SizedSequence
 from eshkol.backends.cpu.tune import Mode, Rehearsal, Tuner, mode
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.layout import Layout
-from eshkol.backends.lanes.scalars import LOWERINGS
 from eshkol.errors import AllocationFailed, BackendUnavailable, ExecutionFailed
 from eshkol.llvm import objects
 from eshkol.llvm import targets as llvm_targets
 from eshkol.llvm.loading import HasAddresses, LoadedObject
-from eshkol.llvm.passes import for_kernels, is_plain
+from eshkol.llvm.passes import for_kernels
 from eshkol.runtime.scheduler import ROUNDS_DIVERGED, ROUNDS_ENDED, ROUNDS_FAILED, PreparedCall, default_scheduler
 from eshkol.support import installed
 from eshkol.support.store import ProgramCache
@@ -66,15 +63,6 @@ DESCRIPTION = replace(CORES, name="cpu", largest=ALLOCATION_LIMIT, shared_memory
 PROGRAMS_ALONE = replace(DESCRIPTION, name="cpu, without the runtime", native=False)  # what libraries are written for
 REMEMBERED = 256  # compiled programs kept loaded
 KEPT_STATES = 1 << 20  # bytes of waiting lanes' states that a record keeps for its next launch
-
-
-def _only_together(program: Program, together: Collection[int]) -> bool:
-    """Whether lanes have nothing to do but, one after another, what all lanes do together."""
-    last = len(program) - 1
-    return bool(together) and program.start == 0 and all(
-        index in together or (index == last and i.op.control is Control.EXIT)
-        for index, i in enumerate(program.instructions)
-    )  # fmt: skip
 
 
 def aligned_bytes(size: int) -> Array:
@@ -175,18 +163,7 @@ class CpuBackend(HostPoolBackend):
 
     def _expanded(self, program: Program) -> tuple[Program, dict[int, Macro]]:
         """The program in instructions that are translated, and those among them that are macros, by their place."""
-
-        plain = is_plain()
-
-        def wanted(i: Instruction) -> bool:
-            if i.op.name in LOWERINGS or (plain and is_called(i) and not self.expanded):
-                return False
-            return self.expanded or macros.lower(i, self.target) is None
-
-        base = expand(program, wanted)
-        left = [(k, i) for k, i in enumerate(base.instructions) if i.op.is_extension and i.op.name not in LOWERINGS]
-        found = {index: self._lowered(base, index) for index, _ in left}
-        return base, {index: macro for index, macro in found.items() if macro is not None}
+        return expansion(program, self.target, self._lowered, all_of_it=self.expanded)
 
     def _lowered(self, program: Program, index: int) -> Macro | None:
         """An instruction as a macro: where the host runs it, with the sizes that were measured to be fast."""
@@ -257,7 +234,7 @@ class CpuBackend(HostPoolBackend):
             index: Collective(base, index, macro, loaded_phases(macro, self.load_macro))
             for index, macro in found_macros.items() if is_collective(base.instructions[index])
         }  # fmt: skip
-        if _only_together(base, together):
+        if only_together(base, together):
             if base is program and not self.expanded and mode() is not Mode.MEASURE:
                 self._keep_together(program, {k: part.macro for k, part in together.items()})
             return Compiled(lambda: base, Layout.of(base), None, together, frozenset())
@@ -311,7 +288,7 @@ class CpuBackend(HostPoolBackend):
         """The lanes' module, and one for each instruction that the host runs."""
         base, found = self._expanded(program)
         together = {index: macro for index, macro in found.items() if is_collective(base.instructions[index])}
-        lanes = [] if _only_together(base, together) else [translate(base, self.target, found).text]
+        lanes = [] if only_together(base, together) else [translate(base, self.target, found).text]
         return [*lanes, *dict.fromkeys(module_text(macro) for macro in together.values())]
 
     def compile_to_optimized(self, program: Program) -> str:
@@ -484,16 +461,8 @@ class CpuBackend(HostPoolBackend):
                 return
             if barrier == ROUNDS_DIVERGED:
                 headers = np.ndarray((launch.blocks,), np.int32, states.data, strides=(stride,))
-                raise self._diverged(compiled, headers, launch.block_size)
+                raise diverged(compiled, headers, launch.block_size)
             self._act(compiled, barrier, record, pools)
-
-    def _diverged(self, compiled: Compiled, headers: Array, block_size: int) -> ExecutionFailed:
-        """Blocks wait at different barriers: the earliest is named, and the first lane of those there."""
-        earliest = int(headers[headers != ENDED].min())
-        lane = int(np.argmax(headers == earliest)) * block_size
-        message = f"divergent barrier: not every lane of the launch has come here (lane {lane})"
-        error = located(compiled.program, compiled.layout.barriers[earliest - 1], message)
-        return ExecutionFailed(error.message, span=error.span, hint="move the barrier out of the branch")
 
     def _act(self, compiled: Compiled, barrier: int, record: Any, pools: dict[str, Pool]) -> None:
         """All blocks wait at a barrier of the launch: do what it is about."""

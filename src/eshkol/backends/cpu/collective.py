@@ -69,14 +69,23 @@ def scratch(size: int) -> Scratch:
     return made
 
 
-class Held:
-    """The record of one collective instruction with the call that it belongs to, kept for its next run."""
+class Bound:
+    """The record of one collective instruction."""
 
-    __slots__ = ("call", "given", "record", "run")
+    __slots__ = ("given", "record")
 
-    def __init__(self, record: Any, phases: list[Phase]) -> None:
+    def __init__(self, record: Any) -> None:
         self.record = record
         self.given: list[int] | None = None  # the words of the launch record that it is bound to
+
+
+class Held(Bound):
+    """Such a record with the call that it belongs to, kept for its next run."""
+
+    __slots__ = ("call", "run")
+
+    def __init__(self, record: Any, phases: list[Phase]) -> None:
+        super().__init__(record)
         self.call = PreparedCall(phases, ctypes.addressof(record))
         self.run = self.call.run
 
@@ -167,9 +176,13 @@ class Collective:
 
     def hold(self) -> Held:
         """A record of its own, for a launch that is repeated."""
-        return Held(self._record_type.from_buffer_copy(self.template), self.phases)
+        return Held(self.new_record(), self.phases)
 
-    def bind(self, held: Held, launch: Any) -> None:
+    def new_record(self) -> Any:
+        """A record that is not bound to anything."""
+        return self._record_type.from_buffer_copy(self.template)
+
+    def bind(self, held: Bound, launch: Any) -> None:
         """Point a record to the parameters of a launch, if the operands lie within them and apart from each other."""
         given = launch[self._given]
         if held.given == given:

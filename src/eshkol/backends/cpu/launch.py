@@ -14,13 +14,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
+from eshkol.atlas.flow import located
 from eshkol.atlas.program import LaunchConfig, Param, ParamKind, Program
 from eshkol.atlas.types import Array, Type
 from eshkol.backends.cpu.collective import Collective, Held
+from eshkol.backends.cpu.kernels.loops import ENDED
 from eshkol.backends.cpu.kernels.translate import KernelModule
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.layout import Layout
-from eshkol.errors import EshkolError, IsaError
+from eshkol.errors import EshkolError, ExecutionFailed, IsaError
 from eshkol.llvm.loading import HasAddresses
 from eshkol.runtime.scheduler import Phase, PreparedCall, expected_workers
 
@@ -72,6 +76,15 @@ class Compiled:
     def fault(self, code: int) -> EshkolError:
         """What the code that lanes have left in a record means."""
         return self.layout.error(self.program, code)
+
+
+def diverged(compiled: Compiled, headers: Array, block_size: int) -> ExecutionFailed:
+    """Blocks wait at different barriers: the earliest is named, and the first lane of those there."""
+    earliest = int(headers[headers != ENDED].min())
+    lane = int(np.argmax(headers == earliest)) * block_size
+    message = f"divergent barrier: not every lane of the launch has come here (lane {lane})"
+    error = located(compiled.program, compiled.layout.barriers[earliest - 1], message)
+    return ExecutionFailed(error.message, span=error.span, hint="move the barrier out of the branch")
 
 
 def special_of(program: Program) -> frozenset[str]:

@@ -51,13 +51,11 @@ from eshkol.backends.cuda.sequence import CudaSequence, no_faults
 from eshkol.backends.cuda.streams import CudaStream, Streams
 from eshkol.backends.cuda.together import Joint, Member, least_ptx, room_for, tables
 from eshkol.backends.cuda.translate import (
-    KERNEL,
     CudaModule,
     cached_ptx,
     in_base_instructions,
     ptx,
     target,
-    touches_classes,
     translate,
 )
 from eshkol.backends.cuda.tuning import Tuning
@@ -65,7 +63,9 @@ from eshkol.backends.cuda.warpgroups.choices import Pick
 from eshkol.backends.cuda.warpgroups.instructions import Whole, whole
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.layout import Layout
+from eshkol.backends.lanes.memory import touches_classes
 from eshkol.backends.lanes.promises import promises
+from eshkol.backends.lanes.threads import KERNEL
 from eshkol.errors import BackendError, BackendUnavailable, InvalidBuffer, IsaError
 from eshkol.llvm import objects
 from eshkol.llvm import targets as llvm_targets

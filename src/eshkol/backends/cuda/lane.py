@@ -1,9 +1,6 @@
 """One lane as a thread of a GPU: the code of any machine's lane, with what NVIDIA's threads need.
 
-The lanes of a block are threads side by side, so a barrier is the machine's own, and shared memory is its own too. What
-a launch is given comes as the kernel's parameter (`%record`, words as in `lanes/layout.py`; a scalar lies in its two
-words itself), and what lanes leave behind (`%args`: the fault, the phase) is memory of the device. Buffers are known to
-be global memory, which LLVM follows through the code.
+What it shares with threads of other GPUs stands in `lanes/threads.py`.
 """
 
 from __future__ import annotations
@@ -12,22 +9,16 @@ from typing import ClassVar
 
 from eshkol.atlas.fragments import LINE_BYTES
 from eshkol.atlas.isa import Instruction
-from eshkol.atlas.operands import Address, BufferOffset
-from eshkol.atlas.program import ParamKind
+from eshkol.atlas.operands import Address
 from eshkol.atlas.types import Type
-from eshkol.backends.lanes.emitter import Emitter, llvm_type
-from eshkol.backends.lanes.module import INVARIANT
-from eshkol.backends.lanes.writer import LaneWriter
-from eshkol.errors import IsaError
+from eshkol.backends.lanes.emitter import Emitter
+from eshkol.backends.lanes.threads import GLOBAL_SPACE, SHARED_SPACE, ThreadLane
 from eshkol.llvm.text import double, pointer
 
-GLOBAL_SPACE, SHARED_SPACE = 1, 3
-SHARED_ALIGNMENT = 16  # the widest that a thread reads or writes at once
 BUFFER_ALIGNMENT = 16  # to which all buffers are aligned, but those that are elements of another one
 # What LLVM is told of that, unless a program asks for vectors: small elements go into words together. Vectors of words
 # took so many registers (151 of 128, in products of float32) that half as many blocks ran at a time.
 TOLD_ALIGNMENT = 4
-SCALAR_BYTES = 16  # of the two words that a parameter has in the record
 BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 SHUFFLE = "llvm.nvvm.shfl.sync.bfly.i32"
 MULTIPLY = {  # fragments of 16 × 16 and 16 × 8
@@ -62,31 +53,11 @@ class CudaEmitter(Emitter):
         return self.op(f"bitcast <2 x {half}> {found} to i32")
 
 
-class CudaLane(LaneWriter):
+class CudaLane(ThreadLane):
     """Writes the function of one lane."""
 
     emitter: ClassVar[type[Emitter]] = CudaEmitter
-    shared_alignment: ClassVar[int] = SHARED_ALIGNMENT
-    parameters: ClassVar[str] = "ptr %args, ptr %record, ptr %shared, i64 %gid, i64 %block, i64 %lane"
-
-    def place_of_word(self, number: int) -> str:
-        """Where a word of what the launch is given lies."""
-        return self.e.offset("%record", number, "i64")
-
-    def word(self, number: int, llvm: str = "i64") -> str:
-        place = self.place_of_word(number)
-        if llvm != "ptr":
-            return self.e.load(llvm, place, INVARIANT)
-        found = self.e.load(pointer(GLOBAL_SPACE), place, INVARIANT)
-        return self.e.op(f"addrspacecast {pointer(GLOBAL_SPACE)} {found} to ptr")
-
-    def _do_LDG(self, i: Instruction) -> None:
-        param = self.program.param.get(getattr(i.src, "handle", ""))
-        if not isinstance(i.src, BufferOffset) or param is None or param.kind is not ParamKind.SCALAR:
-            super()._do_LDG(i)
-            return
-        place = self.place_of_word(self.layout.word(param.name))
-        self.write_register(i.dst, i.ty, self.e.load(llvm_type(i.ty), place, ", align 8" + INVARIANT))
+    exchanging: ClassVar[int] = WARP
 
     def lowered(self, i: Instruction, ty: Type, values: list[str], exact: str) -> str:
         if i.op.name == "EXP2":
@@ -123,23 +94,8 @@ class CudaLane(LaneWriter):
         total = e.op(f"fadd float {e.call('float', POWER, ('float', exponent))}, {double(2.0**-32)}")
         return e.op(f"fmul float {e.call('float', RECIPROCAL, ('float', total))}, {double(2.0**-32)}")
 
-    def _do_SubGroupXor(self, i: Instruction) -> None:
-        """In words of 32 bits, as threads of a warp exchange them."""
-        if i.mask >= WARP:
-            raise IsaError(f"SubGroupXor: mask {i.mask} leaves the sub-group, which has {WARP} lanes", span=i.span)
-        kind, bits, e = llvm_type(i.ty), i.ty.bits, self.e
-        value = e.op(f"bitcast {kind} {self.read(i.src)} to i{bits}")
-        whole = e.op(f"zext i{bits} {value} to i32") if bits < 32 else value
-        words = [whole] if bits <= 32 else [
-            e.op(f"trunc i64 {part} to i32") for part in (whole, e.op(f"lshr i64 {whole}, 32"))
-        ]  # fmt: skip
-        got = [e.call("i32", SHUFFLE, ("i32", "-1"), ("i32", w), ("i32", str(i.mask)), ("i32", "31")) for w in words]
-        if bits > 32:
-            low, high = (e.op(f"zext i32 {word} to i64") for word in got)
-            found = e.op(f"or i64 {low}, {e.op(f'shl i64 {high}, 32')}")
-        else:
-            found = e.op(f"trunc i32 {got[0]} to i{bits}") if bits < 32 else got[0]
-        self.write_register(i.dst, i.ty, e.op(f"bitcast i{bits} {found} to {kind}"))
+    def exchanged(self, value: str, mask: int) -> str:
+        return self.e.call("i32", SHUFFLE, ("i32", "-1"), ("i32", value), ("i32", str(mask)), ("i32", "31"))
 
     # --- fragments, and copies that go on by themselves ---------------------------------------------
 
@@ -180,9 +136,5 @@ class CudaLane(LaneWriter):
     def _do_CopyWait(self, i: Instruction) -> None:
         self.e.call("void", WAIT, ("i32", str(i.pending)))
 
-    def _do_BarSync(self, i: Instruction) -> None:
+    def meet(self) -> None:
         self.e.call("void", BARRIER, ("i32", "0"))
-        self.go(self.index + 1)
-
-    # A launch of one block waits for all its lanes at the block's barrier; others are refused before they run.
-    _do_GridSync = _do_BarSync

@@ -26,7 +26,7 @@ from eshkol.backends.cuda.loaded import PLAIN_SHARED, Loaded, Prepared
 from eshkol.backends.cuda.translate import CudaModule, kernel_function, memory_of_lanes, module_of, places_of_lanes
 from eshkol.backends.lanes.layout import Layout
 from eshkol.backends.lanes.module import INVARIANT
-from eshkol.backends.lanes.remainders import with_functions
+from eshkol.backends.lanes.threads import functions_of
 from eshkol.llvm.targets import Target
 from eshkol.llvm.text import FunctionText
 from eshkol.runtime.launches import NativeLaunch
@@ -191,9 +191,9 @@ class Table:
             lane.columns = columns
             vectors = VECTORS in prepared.program.metadata
             lane.buffer_alignment = BUFFER_ALIGNMENT if vectors else TOLD_ALIGNMENT
-            body, remainders, counts = with_functions(lane.write(f"lane{number}"))
-            functions += [*remainders, body]
-            declared += [*lane.e.declared.values(), *counts]
+            own, needed = functions_of(lane, f"lane{number}")
+            functions += own
+            declared += needed
             told = prepared.program.metadata.get(LANES)
             most.append(None if told is None else int(told))
         told_all = [lanes for lanes in most if lanes is not None]

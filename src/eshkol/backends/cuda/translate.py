@@ -13,24 +13,14 @@ from dataclasses import dataclass
 from functools import cache
 
 from eshkol.atlas.expand import expand
-from eshkol.atlas.isa import Instruction
-from eshkol.atlas.operands import ClassOffset, RegisterIndirect, address_base
 from eshkol.atlas.program import LANES, VECTORS, Program
 from eshkol.atlas.types import Type
-from eshkol.atlas.validate import memory_operands, validate
-from eshkol.backends.cuda.lane import (
-    BUFFER_ALIGNMENT,
-    GLOBAL_SPACE,
-    SHARED_ALIGNMENT,
-    SHARED_SPACE,
-    TOLD_ALIGNMENT,
-    CudaLane,
-)
+from eshkol.atlas.validate import validate
+from eshkol.backends.cuda.lane import BUFFER_ALIGNMENT, TOLD_ALIGNMENT, CudaLane
 from eshkol.backends.lanes.layout import Layout
-from eshkol.backends.lanes.module import METADATA, helpers
 from eshkol.backends.lanes.promises import Promises
-from eshkol.backends.lanes.remainders import with_functions
 from eshkol.backends.lanes.scalars import LOWERINGS
+from eshkol.backends.lanes.threads import GLOBAL_SPACE, KERNEL, SHARED_SPACE, functions_of, module_text
 from eshkol.llvm import objects
 from eshkol.llvm.passes import for_kernels
 from eshkol.llvm.targets import Target
@@ -42,12 +32,10 @@ PLAIN = (7, 5)  # the oldest compute capability: from here on every type has ato
 # Compute capability from which on → version of PTX that LLVM writes for it. A driver reads all versions up to its own.
 _PTX = {(12, 0): 87, (10, 0): 86, (9, 0): 80, (8, 9): 78, (8, 6): 71, (8, 0): 70, (7, 5): 64}
 _NEWEST = {9: "a"}  # major version whose own instructions have a target of their own
-NEIGHBOURS = frozenset({"NBRLoad", "NBRStore"})
 SHORT = frozenset({Type.BF16, Type.F16})
 OWN = {  # instructions that GPUs have something for, of these types: see `lane.py`
     "EXP": frozenset({Type.F32}), "EXP2": frozenset({Type.F32}), "SIGMOID": SHORT,
 }  # fmt: skip
-KERNEL = "kernel"  # the name of the one function of a module that is launched
 _SPECIAL = {"lane": "tid", "size": "ntid", "block": "ctaid"}
 
 
@@ -83,26 +71,15 @@ def translate(program: Program, for_target: Target, relied_on: Promises | None =
     known = None if relied_on is None else relied_on.known
     lane = CudaLane(validate(program), layout, known, shifts_bf16=for_target.shifts_bf16)
     lane.buffer_alignment = BUFFER_ALIGNMENT if VECTORS in program.metadata else TOLD_ALIGNMENT
-    body, remainders, counts = with_functions(lane.write("lane"))
     kernel = _kernel(layout, program.metadata.get(LANES))
-    return CudaModule(module_of([*remainders, body], kernel, [*lane.e.declared.values(), *counts]), layout)
+    functions, declared = functions_of(lane)
+    return CudaModule(module_of(functions, kernel, declared), layout)
 
 
 def module_of(functions: Sequence[str], kernel: str, declared: Sequence[str]) -> str:
     """The text of a module: the functions of lanes with those that they call, a kernel, and what is declared."""
-    shared = f"@shared = external addrspace({SHARED_SPACE}) global [0 x i8], align {SHARED_ALIGNMENT}"
     intrinsics = [f"declare i32 @llvm.nvvm.read.ptx.sreg.{name}.x()" for name in _SPECIAL.values()]
-    body = "\n\n".join(dict.fromkeys(functions))
-    parts = [shared, *helpers(body), body, kernel, *dict.fromkeys([*declared, *intrinsics]), METADATA]
-    return "\n\n".join(parts) + "\n"
-
-
-def touches_classes(i: Instruction) -> bool:
-    """Whether an instruction reads or writes the classes' memory."""
-    if i.op.name in NEIGHBOURS:
-        return True
-    addresses = [address for _, address in memory_operands(i)]
-    return any(isinstance(a, RegisterIndirect) or isinstance(address_base(a), ClassOffset) for a in addresses)
+    return module_text(functions, kernel, [*declared, *intrinsics])
 
 
 def places_of_lanes(k: FunctionText) -> dict[str, str]:

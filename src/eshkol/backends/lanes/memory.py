@@ -20,11 +20,13 @@ from eshkol.atlas.operands import (
     RegisterIndirect,
     Shared,
     StaticAddress,
+    address_base,
     address_register,
     far_index,
 )
 from eshkol.atlas.program import VECTORS, ParamKind
 from eshkol.atlas.types import Type
+from eshkol.atlas.validate import memory_operands
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.emitter import llvm_type
 from eshkol.backends.lanes.layout import BEYOND
@@ -32,6 +34,8 @@ from eshkol.backends.lanes.module import INVARIANT
 from eshkol.backends.lanes.ranges import Access
 from eshkol.backends.lanes.scalars import lower
 from eshkol.backends.lanes.state import LaneState
+
+NEIGHBOURS = frozenset({"NBRLoad", "NBRStore"})
 
 
 class LaneMemory(LaneState, ABC):
@@ -270,6 +274,14 @@ class LaneMemory(LaneState, ABC):
         rest = self.e.op(f"{'srem' if ty.is_signed else 'urem'} i64 {value}, 768")
         total = self.e.op(f"add i64 {rest}, {768 + 8 * i.class_id}")
         self.e.store("i64", self.e.op(f"urem i64 {total}, 768"), self._phase_word())
+
+
+def touches_classes(i: Instruction) -> bool:
+    """Whether an instruction reads or writes the classes' memory."""
+    if i.op.name in NEIGHBOURS:
+        return True
+    addresses = [address for _, address in memory_operands(i)]
+    return any(isinstance(a, RegisterIndirect) or isinstance(address_base(a), ClassOffset) for a in addresses)
 
 
 def _bits(ty: Type) -> str:

@@ -201,17 +201,21 @@ def one_loop(
     return k.function
 
 
-def block_by_block(layout: Layout, together: set[int], metadata: str) -> Callable[[int, str], str]:
+def block_by_block(
+    layout: Layout, together: set[int], metadata: str, *, allocates: bool = True
+) -> Callable[[int, str], str]:
     """The kernel of a program with shared memory or barriers: each block runs from one barrier to the next.
 
-    The barriers in `together` are for the whole launch. The metadata is that of loops over lanes.
+    The barriers in `together` are for the whole launch. The metadata is that of loops over lanes. A kernel that
+    does not allocate is given memory for the state of one block by the host.
     """
     k, grid_wide = KernelText(), bool(together)
     size, shared_bytes = k.block_size(), k.word(words.SHARED_BYTES)
     padded = k.op(f"and i64 {k.op(f'add i64 {shared_bytes}, 63')}, -64")
     contexts = k.op(f"mul i64 {size}, {layout.context_bytes}")
     stride = k.op(f"add i64 {k.op(f'add i64 {padded}, 64')}, {contexts}")
-    if grid_wide:
+    allocates = allocates and not grid_wide
+    if not allocates:
         states = k.word(words.STATES, "ptr")
     else:
         states, missing, there = k.op(f"call ptr @malloc(i64 {stride})"), k.new_block("missing"), k.new_block("there")
@@ -285,7 +289,7 @@ def block_by_block(layout: Layout, together: set[int], metadata: str) -> Callabl
         k.place(done)
 
     k.loop("%begin", "%end", run_block)
-    if not grid_wide:
+    if allocates:
         k.do(f"call void @free(ptr {states})")
     return k.function
 

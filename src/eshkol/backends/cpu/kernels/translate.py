@@ -68,7 +68,8 @@ def translate(program: Program, target: Target, macros: Mapping[int, Macro] | No
         only = CpuLane(analysis, layout, macros=macros, shifts_bf16=shifts)
         functions.append(only.write("lane"))
         calls = only.called
-        kernel = loops.block_by_block(layout, together, SCALAR_LOOP if _is_costly(program) else "")
+        over_lanes = SCALAR_LOOP if _is_costly(program) else ""
+        kernel = loops.block_by_block(layout, together, over_lanes, allocates=not target.is_wasm)
         declared = {**only.e.declared, **loops.RUNTIME}
     else:
         guard = find_guard(program, analysis)

@@ -134,6 +134,8 @@ def single_style(ty: Type, target: Target, m: int, n: int) -> Style:
             style = replace(style, name=f"{style.name}_half", rows=8, vectors=2)
     if target.is_arm:
         style = replace(style, rows=4, vectors=4, by_lane=style.lanes, unroll=1)
+    if target.is_wasm:  # addresses of single numbers cost its engines more than lanes of vectors do
+        style = replace(style, rows=4, vectors=3, by_lane=style.lanes, unroll=1)
     if n <= style.lanes:
         return replace(style, name=f"{style.name}_narrow", rows=8, vectors=1)
     registers = 32 if target.is_arm or bits == 512 else 16
