@@ -61,6 +61,7 @@ ALLOWED: Mapping[str, set[str]] = {
     "utils": {"tensors", "data", "errors"},
     "train": {"tensors", "support", "errors", *LEARNING - {"train"}},
     "parallel": {"tensors", "nn", "optim", "train", "support", "errors"},  # models on several machines
+    "web": {"tensors", "nn", "data", "io", "errors"},  # models in pages
     # the language knows no tensors; lang takes tokens and tables from the runtime, and runs nothing
     "lang": {"runtime", "version", "support", "errors"},
     "types": {"lang", "errors"},
@@ -75,19 +76,8 @@ ALLOWED: Mapping[str, set[str]] = {
     "conformance": {"atlas", "backends", "train", "version", "errors", *TENSORS},
     "__main__": {"cli"},
     "cli": {
-        *(
-            "eshkol",
-            "version",
-            "support",
-            "errors",
-            "atlas",
-            "backends",
-            "bindings",
-            "conformance",
-            "jax",
-            "llvm",
-            "session",
-        ),
+        *("eshkol", "version", "support", "errors", "atlas", "backends", "bindings", "conformance", "jax", "llvm"),
+        *("session", "web"),
         *(LANGUAGE | TENSORS | LEARNING),
     },
 }

@@ -34,7 +34,7 @@ def add_commands(commands: Any) -> None:
     ls.add_argument("file", metavar="FILE", help="an .eskpt file")
     ls.add_argument("patterns", nargs="*", metavar="PATTERN", help="names of tensors, or patterns such as 'encoder.*'")
     ls.add_argument("--json", action="store_true", help="print JSON, for programs")
-    ls.set_defaults(run=_told(_ls))
+    ls.set_defaults(run=told(_ls))
     diff = commands.add_parser(
         "diff",
         help="compare two checkpoints",
@@ -46,7 +46,7 @@ def add_commands(commands: Any) -> None:
     diff.add_argument(
         "--tolerance", type=float, default=0.0, metavar="X", help="numbers that differ by X or less are equal"
     )
-    diff.set_defaults(run=_told(_diff))
+    diff.set_defaults(run=told(_diff))
     verify = commands.add_parser(
         "verify",
         help="read all of a checkpoint, and compare its checksums",
@@ -54,10 +54,10 @@ def add_commands(commands: Any) -> None:
         epilog=EPILOG,
     )
     verify.add_argument("files", nargs="+", metavar="FILE", help="an .eskpt file")
-    verify.set_defaults(run=_told(_verify))
+    verify.set_defaults(run=told(_verify))
 
 
-def _told(command: Callable[[argparse.Namespace], int | None]) -> Callable[[argparse.Namespace], int | None]:
+def told(command: Callable[[argparse.Namespace], int | None]) -> Callable[[argparse.Namespace], int | None]:
     """A command whose errors show no line of a program: there is none."""
 
     def run(options: argparse.Namespace) -> int | None:

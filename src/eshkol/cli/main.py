@@ -3,8 +3,8 @@
 Comes in: the command line. Goes out: what a command prints, and 0; or one clear line on stderr and 2 for
 arguments that make no sense; or the message of an `EshkolError` on stderr and 1. A traceback is shown only with
 ESHKOL_DEBUG=1. This module stands on top of everything and holds the parser, the exit codes and `doctor`;
-`scheme.py`, `atlas.py`, `checkpoints.py`, `conformance.py`, `jupyter.py`, `prepare.py` and `tune.py` hold the others,
-`values.py` reads their values. Everything heavy is imported by the command that needs it, so that `eshkol --version`
+`scheme.py`, `atlas.py`, `checkpoints.py`, `conformance.py`, `export.py`, `jupyter.py`, `prepare.py` and `tune.py` hold
+the others, `values.py` reads their values. Everything heavy is imported by the command that needs it, so that `eshkol --version`
 answers at once.
 """
 
@@ -88,6 +88,7 @@ MODULES = {
     "atlas": ("atlas", "run, check, translate and optimize Atlas programs", "", True),
     "conformance": ("conformance", "compare machines with the interpreters, and say what came out", "", False),
     "ckpt": ("checkpoints", "list, compare and verify checkpoints", " (.eskpt)", True),
+    "export": ("export", "write a model as a page for browsers", "", True),
     "jupyter": ("jupyter", "Eshkol in notebooks: install and run the Jupyter kernel", "", True),
     "prepare": ("prepare", "compile what Eshkol itself needs now, not when it is first used", "", False),
     "tune": ("tune", "measure kernels of a GPU with each of their choices, and keep the fastest", "", False),

@@ -6,7 +6,7 @@ an object, or, to be read by people, assembler and LLVM's text after its optimiz
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from threading import Condition, get_ident
@@ -66,6 +66,18 @@ def optimized_ir(text: str, target: Target, pipeline: Pipeline = KERNEL) -> str:
     """The module after LLVM's optimizer, to be read."""
     with _optimized(text, target, pipeline) as (module, _):
         return str(module)
+
+
+def joined(texts: Sequence[str]) -> str:
+    """Several modules as one: what one of them declares, another may define."""
+    with llvm().create_context() as context:
+        with _in_short():
+            whole = llvm().parse_assembly(texts[0], context)
+        with whole:
+            for text in texts[1:]:
+                with _in_short():
+                    whole.link_in(llvm().parse_assembly(text, context))
+            return str(whole)
 
 
 @contextmanager

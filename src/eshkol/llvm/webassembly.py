@@ -54,7 +54,11 @@ def optimized(text: str, for_target: Target, pipeline: Pipeline = KERNEL) -> str
 
 def compile_code(text: str, for_target: Target, pipeline: Pipeline = KERNEL) -> bytes:
     """An object in which nothing is lacking but memory."""
-    whole = optimized(text, for_target, pipeline)
+    return completed(optimized(text, for_target, pipeline), for_target)
+
+
+def completed(whole: str, for_target: Target) -> bytes:
+    """The object of a module that is optimized already, with the functions that it needs."""
     carried: set[str] = set()
     while True:
         code = objects.compile_object(whole, for_target, AFTER)

@@ -122,6 +122,20 @@ class GPT(Module):
             x = block(x)
         return self._logits(x)
 
+    def extend(self, ids: Any, caches: Sequence[Cache], position: Any) -> tuple[Any, list[Cache]]:
+        """The logits of the token that follows each of further places, and the caches with them.
+
+        The first of them is at `position`, after those that the caches hold: `empty_caches(batch)` hold none.
+        """
+        ids = self._checked(ids)
+        given = [Cache(*cache) for cache in caches]
+        x, after = self._extended(ids, given, ek.arange(ids.shape[1]) + position, position)
+        return self._logits(x), after
+
+    def empty_caches(self, batch: int) -> list[Cache]:
+        """Room for the keys and values of as many places as the model sees, for each block."""
+        return [block.attention.empty_cache(batch, self.config.context) for block in self.blocks]
+
     def _logits(self, x: Any) -> Any:
         x = self.norm(x)
         if self.head is not None:
@@ -221,8 +235,7 @@ class GPT(Module):
         """The token after the `known` first ones of a window, its place, the caches, and the next key."""
         with self._standing_for(state):
             batch, context = ids.shape
-            caches = [block.attention.empty_cache(batch, context) for block in self.blocks]
-            x, caches = self._extended(ids, caches, ek.arange(context), 0)
+            x, caches = self._extended(ids, self.empty_caches(batch), ek.arange(context), 0)
             last = ek.take(x, ek.reshape(known - 1, (1,)), axis=1)
             token, key = self._drawn(self._logits(last), key, *how)
         return token, known, caches, key

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.sequence import Runner, SequenceStep
 from eshkol.errors import BackendUnavailable, EshkolError, TensorError
 from eshkol.graph.node import Node, here, host_array
@@ -86,13 +87,20 @@ def export_native(
     inner = function.function if isinstance(function, jit) else function
     if dynamic is not None:
         return _export_sized(inner, args, library, name, chosen, dynamic, largest)
-    with no_grad():  # what the library holds does not learn
-        found = jit(inner).traced(*args)
-        arrays = _arrays(found)
-    plan = found.compiled.plan(PROGRAMS_ALONE)
-    _refuse_host_steps(plan)
-    model = _model(plan, arrays, _operand_names(inner, args, found.tree, name))
+    model = model_of(inner, args, name, PROGRAMS_ALONE)
     return Exported(library, write_library(model, library, name, chosen, [_told(inner, model)]), name)
+
+
+def model_of(
+    function: Callable[..., Any], args: tuple[Any, ...], name: str, machine: MachineDescription, what: str = "library"
+) -> ExportedModel:
+    """The function, for arguments like these, as what is written for a machine: steps, constants, inputs, outputs."""
+    with no_grad():  # what is written does not learn
+        found = jit(function).traced(*args)
+        arrays = _arrays(found)
+    plan = found.compiled.plan(machine)
+    _refuse_host_steps(plan, what)
+    return _model(plan, arrays, _operand_names(function, args, found.tree, name))
 
 
 def _operand_names(function: Callable[..., Any], args: Sequence[Any], tree: pytree.Tree, name: str) -> list[str]:
@@ -198,11 +206,7 @@ def _for_one_size(
             shape = tuple([size if (number, axis) in axes else n for axis, n in enumerate(np.shape(leaf))])
             leaves[k] = np.zeros(shape, as_node(leaf).dtype.numpy)
     alone = tree.build(iter(leaves))
-    found = jit(function).traced(*alone)
-    plan = found.compiled.plan(PROGRAMS_ALONE)
-    _refuse_host_steps(plan)
-    model = _model(plan, _arrays(found), _operand_names(function, alone, found.tree, name))
-    return SizedExport(model, size, size)
+    return SizedExport(model_of(function, alone, name, PROGRAMS_ALONE), size, size)
 
 
 def _named(path: str | os.PathLike[str]) -> tuple[Path, str]:
@@ -234,11 +238,11 @@ def _arrays(found: Traced) -> list[Any]:
     return [execute.ready(host_array(node)) for node in found.needs]
 
 
-def _refuse_host_steps(plan: Plan) -> None:
+def _refuse_host_steps(plan: Plan, what: str = "library") -> None:
     for step in walk(plan.steps):
         if isinstance(step, OnHost):
             raise TensorError(
-                f"{described(step.node)} is computed by the host, with NumPy or SciPy; a library cannot do that",
+                f"{described(step.node)} is computed by the host, with NumPy or SciPy; a {what} cannot do that",
                 span=where_asked(step.node), hint="compute it before, and pass the result as an input",
             )  # fmt: skip
 
@@ -306,7 +310,8 @@ def _operand(name: str, aval: Any, place: int | None, source: int = 0) -> Export
     from eshkol.backends.cpu.export_text import TYPES, ExportedOperand
 
     if aval.dtype.name.rstrip("_") not in TYPES:
-        raise TensorError(f"'{name}' is {aval.dtype}, which has no type in C", hint="take real and imaginary parts")
+        message = f"'{name}' is {aval.dtype}, which has no type in C or JavaScript"
+        raise TensorError(message, hint="take real and imaginary parts")
     size = prod(aval.shape) * aval.dtype.size
     return ExportedOperand(name, tuple(aval.shape), aval.dtype.name.rstrip("_"), size, place, source, aval.dtype.size)
 

@@ -95,7 +95,7 @@ class Exporter(CpuBackend):
         return None if code is None else _Linked(self, code)
 
 
-class _Export(SequenceWriter):
+class ExportWriter(SequenceWriter):
     """A sequence whose calls name functions by their numbers."""
 
     def _lanes(self, prepared: Prepared, step: atlas.Call) -> int:
@@ -105,7 +105,7 @@ class _Export(SequenceWriter):
         return super()._lanes(prepared, step)
 
 
-class _SizedExport(_Export, SizedSequence):
+class _SizedExport(ExportWriter, SizedSequence):
     """The same, for all sizes of an axis."""
 
 
@@ -123,7 +123,7 @@ def _call_tables(
     faults: dict[int, list[int]] = {}
     for step, (kind, number, *_) in enumerate(written.steps):
         if kind == export_text.CALL:
-            told = (model.explained(written.origin[step], e) for e in _errors(written.parts[number]))
+            told = (model.explained(written.origin[step], e) for e in errors_of(written.parts[number]))
             faults[number] = [messages.setdefault(m, len(messages)) for m in told]
     names = list(exporter.functions)
     calls = []
@@ -138,7 +138,7 @@ def _call_tables(
     return calls
 
 
-def _errors(part: Prepared | Collective | atlas.NativeCode) -> list[EshkolError]:
+def errors_of(part: Prepared | Collective | atlas.NativeCode) -> list[EshkolError]:
     """What a call may find wrong, by the number it leaves in its record."""
     if isinstance(part, atlas.NativeCode):
         raise BackendUnavailable(f"{part.function} is code of the runtime's, which a library does not have")
@@ -155,7 +155,7 @@ def write_library(
     `level` None compiles for this very machine, else for a plain one of the level. `about` are lines of the header.
     """
     backend, messages = Exporter(level), _no_messages()
-    written = _Export(backend, model.steps, model.places)
+    written = ExportWriter(backend, model.steps, model.places)
     ready, calls = CpuSequence.of(written), _call_tables(written, model, backend, messages)
     tables = export_text.Tables(ready.steps, calls, ready.regions, [*messages], written.counters, written.scratch)
     required = needs(backend.target)
@@ -189,7 +189,7 @@ def write_sized_library(
     """The same of what is compiled for classes of sizes, which the first argument of a run tells."""
     messages, found = _no_messages(), []
     for one in classes:
-        written = one.written or _Export(backend, one.model.steps, one.model.places)
+        written = one.written or ExportWriter(backend, one.model.steps, one.model.places)
         calls = _call_tables(written, one.model, backend, messages)
         found.append(SizeClass(
             one.model, written.steps, calls, written.counters, written.scratch, one.least, one.most, one.conditions,

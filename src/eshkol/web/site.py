@@ -1,0 +1,95 @@
+"""The folder of a page: index.html, style.css, page.js, eshkol.js and model.wasm; nothing else, and no build.
+
+Comes in: a `Page`. Goes out: the folder, whole or not at all: it is written beside its place and then moved there.
+Into a folder that holds something, files are only put where that is asked for; others in it stay.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from eshkol.errors import EshkolError
+from eshkol.tensors.export_wasm import wasm_module
+from eshkol.web.pages import Page, settings_text
+
+HERE = Path(__file__).parent
+PARTS = HERE / "pages"
+TITLES = {"digits": "Digits", "text": "Text", "plain": "Model"}
+MODULE = "model.wasm"
+
+
+class SiteError(EshkolError):
+    """A folder for a page that cannot be written."""
+
+
+def eshkol_js() -> str:
+    """The module that runs exported models."""
+    return (HERE / "eshkol.js").read_text(encoding="utf-8")
+
+
+def files_of(page: Page, title: str) -> dict[str, bytes]:
+    """The files of a page, by name; the one that names the others is the last."""
+    module, _ = wasm_module(page.function, page.args, Path(MODULE).stem)
+    shown = (PARTS / f"{page.kind}.html").read_text(encoding="utf-8")
+    shown = shown.replace("{{title}}", html.escape(title)).replace("{{settings}}", settings_text(page.settings))
+    return {
+        MODULE: module,
+        "eshkol.js": eshkol_js().encode(),
+        "page.js": (PARTS / f"{page.kind}.js").read_bytes(),
+        "style.css": (PARTS / "style.css").read_bytes(),
+        "index.html": shown.encode(),
+    }
+
+
+def write_site(
+    page: Page, folder: str | os.PathLike[str], *, title: str | None = None, force: bool = False
+) -> Mapping[str, int]:
+    """Write a page's folder; the sizes of its files, by their names."""
+    target = Path(folder).absolute()
+    check_target(target, force=force)
+    files = files_of(page, TITLES[page.kind] if title is None else title)
+    try:
+        _write(files, target)
+    except OSError as error:
+        raise SiteError(f"'{target}' cannot be written: {error.strerror or error}") from None
+    return {name: len(raw) for name, raw in files.items()}
+
+
+def check_target(target: Path, *, force: bool) -> None:
+    """Refuse a place where no folder can be, or one that holds something already."""
+    try:
+        if target.is_symlink() or (target.exists() and not target.is_dir()):
+            raise SiteError(f"'{target}' is there already, and no folder")
+        if not target.parent.is_dir():
+            raise SiteError(f"there is no folder '{target.parent}' to put '{target.name}' into")
+        if not force and target.is_dir() and any(target.iterdir()):
+            raise SiteError(f"the folder '{target}' is not empty", hint="--force puts the page's files into it")
+    except OSError as error:
+        raise SiteError(f"'{target}' cannot be read: {error.strerror or error}") from None
+
+
+def _write(files: Mapping[str, bytes], target: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as work:
+        made = Path(work) / "site"
+        made.mkdir()
+        for name, raw in files.items():
+            _put(made / name, raw)
+        if not target.exists() or not any(target.iterdir()):
+            made.replace(target)  # also over an empty folder
+            return
+        for name in files:
+            if (target / name).is_dir():
+                raise SiteError(f"'{target / name}' is a folder, where a file of the page belongs")
+        for name in files:
+            shutil.move(made / name, target / name)
+
+
+def _put(file: Path, raw: bytes) -> Any:
+    file.write_bytes(raw)
+    file.chmod(0o644)
