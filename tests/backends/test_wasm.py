@@ -39,7 +39,7 @@ needs_engine = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 NODE = shutil.which("node")
 INSTRUCTIONS = ["ADD F16", "DIV I64", "REM F32", "FMA F32", "FMA F64", "MIN BF16", "MAX F64", "SHR I8", "MUL I128",
                 "DIV U128", "CVT F64 to BF16", "CVT F64 to F16", "CVT F32 to I8", "SETcc LT U64", "LDS STS U16",
-                "ATOM Add F16", "ATOM Max I64", "EXP F32"]  # fmt: skip
+                "ATOM Add F16", "ATOM Max I64", "EXP F16", "EXP F32"]  # fmt: skip
 ROWS = ["add", "softmax", "sin"]
 DOUBLED = """
 define dso_local void @kernel(ptr %record, i64 %begin, i64 %end) {

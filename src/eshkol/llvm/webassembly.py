@@ -31,6 +31,7 @@ AFTER = Pipeline("webassembly", passes=0, instructions=3)
 _NAMES = "fma|" + "|".join(wasm_functions.EXTREMES)
 _LACKING = re.compile(rf"@llvm\.({_NAMES})\.((?:v(\d+))?f(32|64))\(")
 _DECLARED = re.compile(rf"^declare .*@llvm\.(?:{_NAMES})\.\w+\(.*$", re.MULTILINE)
+_HALVES = re.compile(r"^  (%[\w.]+) = fcmp ((?:\w+ )+)<(\d+) x half> (%[\w.]+), (.+)$", re.MULTILINE)
 _KEPT = re.compile(r"^@llvm\.(?:compiler\.)?used = .*$", re.MULTILINE)  # for the optimizer; it takes addresses
 
 
@@ -41,7 +42,7 @@ def target(*, fused: bool = False) -> Target:
 
 def optimized(text: str, for_target: Target, pipeline: Pipeline = KERNEL) -> str:
     """The module after LLVM's optimizer, with exact products as the engine has them."""
-    found = _KEPT.sub("", objects.optimized_ir(text, for_target, pipeline))
+    found = _HALVES.sub(_compared, _KEPT.sub("", objects.optimized_ir(text, for_target, pipeline)))
     used = sorted({(name, int(lanes or 1), int(bits)) for name, _, lanes, bits in _LACKING.findall(found)})
     if not used:
         return found
@@ -50,6 +51,15 @@ def optimized(text: str, for_target: Target, pipeline: Pipeline = KERNEL) -> str
     parts = wasm_functions.fused_products(products, relaxed=for_target.has(RELAXED)) if products else []
     parts += [wasm_functions.extreme(name, lanes, bits) for name, lanes, bits in used if name != "fma"]
     return "\n\n".join([found, *parts]) + "\n"
+
+
+def _compared(found: re.Match[str]) -> str:
+    """A comparison of vectors of F16 as one of F32: on those, choosing instructions does not end (LLVM 22)."""
+    result, how, lanes, *operands = found.groups()
+    halves, floats = f"<{lanes} x half>", f"<{lanes} x float>"
+    wide = [f"%wide{k}.{result[1:]}" for k in range(2)]
+    lines = [f"  {w} = fpext {halves} {x} to {floats}" for w, x in zip(wide, operands, strict=True)]
+    return "\n".join([*lines, f"  {result} = fcmp {how}{floats} {', '.join(wide)}"])
 
 
 def compile_code(text: str, for_target: Target, pipeline: Pipeline = KERNEL) -> bytes:
