@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from on_machines import NETWORKS, learns_as_the_cpu
 
 import eshkol as ek
 from effort import FULL
@@ -315,40 +316,11 @@ def test_products(m, k, n):
         np.testing.assert_allclose((ek.tensor(x) @ ek.tensor(y)).numpy(), x @ y, rtol=1e-4, atol=1e-5)
 
 
-def _trained(device: str, model, x, y, steps: int = 3) -> tuple[list[float], np.ndarray]:
-    with ek.device(device):
-        ek.random.seed(0)
-        net = model()
-        optimizer = ek.optim.Adam(net.parameters(), lr=1e-2)
-        inputs, labels, losses = ek.tensor(x), ek.tensor(y), []
-        for _ in range(steps):
-            optimizer.zero_grad()
-            loss = ek.nn.functional.cross_entropy(net(inputs), labels)
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-        return losses, net(inputs).detach().numpy()
-
-
-def _perceptron():
-    return ek.nn.Sequential(ek.nn.Linear(64, 32), ek.nn.ReLU(), ek.nn.Linear(32, 10))
-
-
-def _convolutional():
-    return ek.nn.Sequential(
-        ek.nn.Conv2d(1, 4, 3, padding=1), ek.nn.ReLU(), ek.nn.MaxPool2d(2), ek.nn.Flatten(), ek.nn.Linear(64, 10)
-    )
-
-
 @needs_engine
 @pytest.mark.skipif(not FULL, reason="make test-all has networks: their kernels take long to compile")
-@pytest.mark.parametrize(("model", "shape"), [(_perceptron, (64,)), (_convolutional, (1, 8, 8))])
+@pytest.mark.parametrize(("model", "shape"), NETWORKS)
 def test_networks_learn_as_on_the_cpu(model, shape):
-    rng = np.random.default_rng(1)
-    x, y = rng.random((32, *shape)).astype(np.float32), rng.integers(0, 10, 32)
-    (wanted, outputs), (losses, found) = (_trained(device, model, x, y) for device in ("cpu", "wasm"))
-    np.testing.assert_allclose(losses, wanted, rtol=1e-5)
-    np.testing.assert_allclose(found, outputs, rtol=1e-3, atol=1e-4)
+    learns_as_the_cpu("wasm", model, shape)
 
 
 @needs_engine

@@ -11,8 +11,8 @@ import sys
 
 import numpy as np
 import pytest
+from on_machines import NETWORKS, carries_values, has_the_cpus_gradients, learns_as_the_cpu
 
-import eshkol as ek
 from effort import FULL
 from eshkol.atlas.program import LaunchConfig
 from eshkol.atlas.text import assemble
@@ -300,61 +300,19 @@ RET
 
 @needs_device
 def test_values_are_carried_between_machines():
-    data = np.arange(6, dtype=np.int16)
-    there = ek.tensor(data).to("webgpu")
-    assert there.device == "webgpu"
-    assert there.to("discrete").to("webgpu:0").to("cpu").numpy().tolist() == data.tolist()
+    carries_values("webgpu")
 
 
 @needs_device
 def test_tensors_and_gradients():
-    rng = np.random.default_rng(0)
-    data = [rng.standard_normal(shape).astype(np.float32) for shape in ((20, 9), (9, 5), (5,))]
-    found = {}
-    for name in ("cpu", "webgpu"):
-        with ek.device(name):
-            x, w, b = (ek.tensor(a, requires_grad=True) for a in data)
-            (x @ w + b).tanh().sum().backward()
-            assert w.grad.device == name
-            found[name] = [t.grad.numpy() for t in (x, w, b)]
-    for one, other in zip(found["cpu"], found["webgpu"], strict=True):
-        np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-6)
-
-
-def _trained(device: str, model, x, y, steps: int = 3) -> tuple[list[float], np.ndarray]:
-    with ek.device(device):
-        ek.random.seed(0)
-        net = model()
-        optimizer = ek.optim.Adam(net.parameters(), lr=1e-2)
-        inputs, labels, losses = ek.tensor(x), ek.tensor(y), []
-        for _ in range(steps):
-            optimizer.zero_grad()
-            loss = ek.nn.functional.cross_entropy(net(inputs), labels)
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-        return losses, net(inputs).detach().numpy()
-
-
-def _perceptron():
-    return ek.nn.Sequential(ek.nn.Linear(64, 32), ek.nn.ReLU(), ek.nn.Linear(32, 10))
-
-
-def _convolutional():
-    return ek.nn.Sequential(
-        ek.nn.Conv2d(1, 4, 3, padding=1), ek.nn.ReLU(), ek.nn.MaxPool2d(2), ek.nn.Flatten(), ek.nn.Linear(64, 10)
-    )
+    has_the_cpus_gradients("webgpu")
 
 
 @needs_device
 @pytest.mark.skipif(not FULL, reason="make test-all has networks: their kernels take a driver long to compile")
-@pytest.mark.parametrize(("model", "shape"), [(_perceptron, (64,)), (_convolutional, (1, 8, 8))])
+@pytest.mark.parametrize(("model", "shape"), NETWORKS)
 def test_networks_learn_as_on_the_cpu(model, shape):
-    rng = np.random.default_rng(1)
-    x, y = rng.random((32, *shape)).astype(np.float32), rng.integers(0, 10, 32)
-    (wanted, outputs), (losses, found) = (_trained(device, model, x, y) for device in ("cpu", "webgpu"))
-    np.testing.assert_allclose(losses, wanted, rtol=1e-5)
-    np.testing.assert_allclose(found, outputs, rtol=1e-3, atol=1e-4)
+    learns_as_the_cpu("webgpu", model, shape)
 
 
 @needs_device

@@ -12,6 +12,7 @@ import sys
 
 import numpy as np
 import pytest
+from on_machines import NETWORKS, learns_as_the_cpu
 
 import eshkol as ek
 from effort import FULL
@@ -217,41 +218,10 @@ def test_a_step_of_training_learns_as_on_the_cpu():
 # --- networks -----------------------------------------------------------------------------------------
 
 
-def _trained(device: str, model, x, y, steps: int = 3) -> list[float]:
-    with ek.device(device):
-        ek.random.seed(0)
-        net = model()
-        optimizer = ek.optim.Adam(net.parameters(), lr=1e-2)
-        inputs, labels, losses = ek.tensor(x), ek.tensor(y), []
-        for _ in range(steps):
-            optimizer.zero_grad()
-            loss = ek.nn.functional.cross_entropy(net(inputs), labels)
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-        return losses
-
-
-def _perceptron():
-    return ek.nn.Sequential(ek.nn.Linear(64, 32), ek.nn.ReLU(), ek.nn.Linear(32, 10))
-
-
-def _convolutional():
-    return ek.nn.Sequential(
-        ek.nn.Conv2d(1, 4, 3, padding=1), ek.nn.ReLU(), ek.nn.MaxPool2d(2), ek.nn.Flatten(), ek.nn.Linear(64, 10)
-    )
-
-
 @pytest.mark.skipif(not FULL, reason="make test-all has networks: XLA takes long to compile their steps")
-@pytest.mark.parametrize(
-    ("model", "shape"),
-    [(_perceptron, (64,)), (_convolutional, (1, 8, 8))],
-)
+@pytest.mark.parametrize(("model", "shape"), NETWORKS)
 def test_networks_learn_as_on_the_cpu(model, shape):
-    rng = np.random.default_rng(1)
-    x, y = rng.random((32, *shape)).astype(np.float32), rng.integers(0, 10, 32)
-    wanted, found = (_trained(device, model, x, y, 10) for device in ("cpu", "xla"))
-    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    learns_as_the_cpu("xla", model, shape, 10)
 
 
 # --- faults -------------------------------------------------------------------------------------------

@@ -330,7 +330,7 @@ def test_a_plan_that_writes_into_a_parameter_is_found(monkeypatch):
 
 
 def test_launches_together_that_need_each_other_are_found(backend, monkeypatch):
-    monkeypatch.setattr(together_module._Item, "hinders", lambda self, launch: False)
+    monkeypatch.setattr(together_module._Item, "hinders", lambda self, launch, taken: False)
     monkeypatch.setattr(pipeline, "verify_plan", lambda plan, stage: None)  # which would see it before
     error = broken(ek.jit(lambda x: ek.sin(x.sum(0)).sum() * x), floats(6, 4))
     assert error.stage == "together"

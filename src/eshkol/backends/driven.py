@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -29,7 +29,7 @@ from eshkol.backends.base import (
     as_bytes,
     check_size,
 )
-from eshkol.errors import AllocationFailed, InvalidBuffer
+from eshkol.errors import AllocationFailed, BackendUnavailable, InvalidBuffer
 
 GRAIN = 8  # of bytes of buffers: atomics of small types touch whole words
 
@@ -59,6 +59,16 @@ class Memory:
 
     buffer: Any  # as the driver knows it
     size: int
+
+
+def numbered_device(kind: str, found: Sequence[DeviceT] | str, number: int) -> DeviceT:
+    """A device of a kind by its number, of those that were found; or the reason why there are none."""
+    if isinstance(found, str):
+        raise BackendUnavailable(f"the {kind} backend is not available: {found}", hint="ESHKOL_DEVICE=cpu")
+    if not 0 <= number < len(found):
+        known = kind if len(found) == 1 else f"{kind}:0 to {kind}:{len(found) - 1}"
+        raise BackendUnavailable(f"there is no device {kind}:{number}", hint=f"there is {known}")
+    return found[number]
 
 
 class DrivenBackend(Backend, Generic[DeviceT]):

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from eshkol.atlas.machines import BLOCKS, MachineDescription
-from eshkol.errors import BackendUnavailable
+from eshkol.backends.driven import numbered_device
 
 INSTALL = "pip install eshkol[metal]"
 UNSEEN = "it was written without a Mac at hand, and has never run on one"
@@ -82,10 +82,4 @@ def devices() -> tuple[Device, ...]:
 
 def device(number: int) -> Device:
     """A device by its number."""
-    found = _found()
-    if isinstance(found, str):
-        raise BackendUnavailable(f"the metal backend is not available: {found}", hint="ESHKOL_DEVICE=cpu")
-    if not 0 <= number < len(found):
-        known = "metal" if len(found) == 1 else f"metal:0 to metal:{len(found) - 1}"
-        raise BackendUnavailable(f"there is no device metal:{number}", hint=f"there is {known}")
-    return found[number]
+    return numbered_device("metal", _found(), number)

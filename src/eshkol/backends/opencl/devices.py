@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from eshkol.atlas.machines import BLOCKS, MachineDescription, ProductTile
-from eshkol.errors import BackendUnavailable
+from eshkol.backends.driven import numbered_device
 
 INSTALL = "pip install eshkol[opencl]"
 DRIVERS = "install the device's driver, or one for CPUs: apt install pocl-opencl-icd"
@@ -109,10 +109,4 @@ def devices() -> tuple[Device, ...]:
 
 def device(number: int) -> Device:
     """A device by its number."""
-    found = _found()
-    if isinstance(found, str):
-        raise BackendUnavailable(f"the opencl backend is not available: {found}", hint="ESHKOL_DEVICE=cpu")
-    if not 0 <= number < len(found):
-        known = "opencl" if len(found) == 1 else f"opencl:0 to opencl:{len(found) - 1}"
-        raise BackendUnavailable(f"there is no device opencl:{number}", hint=f"there is {known}")
-    return found[number]
+    return numbered_device("opencl", _found(), number)

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from eshkol.atlas.machines import BLOCKS, MachineDescription, ProductTile
+from eshkol.backends.driven import numbered_device
 from eshkol.backends.spirv import Options
 from eshkol.backends.spirv.module import Capability
 from eshkol.backends.vulkan import api as vk
@@ -213,12 +214,7 @@ def devices() -> tuple[Device, ...]:
 def device(number: int) -> Device:
     """A device by its number."""
     found = _found()
-    if found.reason:
-        raise BackendUnavailable(f"the vulkan backend is not available: {found.reason}", hint="ESHKOL_DEVICE=cpu")
-    if not 0 <= number < len(found.devices):
-        known = "vulkan" if len(found.devices) == 1 else f"vulkan:0 to vulkan:{len(found.devices) - 1}"
-        raise BackendUnavailable(f"there is no device vulkan:{number}", hint=f"there is {known}")
-    return found.devices[number]
+    return numbered_device("vulkan", found.reason or found.devices, number)
 
 
 def logical(device: Device) -> tuple[c_void_p, c_void_p, int, int]:

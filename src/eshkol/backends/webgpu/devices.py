@@ -15,8 +15,8 @@ import numpy as np
 
 from eshkol.atlas.machines import BLOCKS, MachineDescription, ProductTile
 from eshkol.atlas.types import Array
+from eshkol.backends.driven import numbered_device
 from eshkol.backends.webgpu.writer import LARGEST
-from eshkol.errors import BackendUnavailable
 from eshkol.support import installed
 
 INSTALL = "pip install eshkol[webgpu]"
@@ -183,10 +183,4 @@ def devices() -> tuple[Device, ...]:
 
 def device(number: int) -> Device:
     """A device by its number."""
-    found = _found()
-    if isinstance(found, str):
-        raise BackendUnavailable(f"the webgpu backend is not available: {found}", hint="ESHKOL_DEVICE=cpu")
-    if not 0 <= number < len(found):
-        known = "webgpu" if len(found) == 1 else f"webgpu:0 to webgpu:{len(found) - 1}"
-        raise BackendUnavailable(f"there is no device webgpu:{number}", hint=f"there is {known}")
-    return found[number]
+    return numbered_device("webgpu", _found(), number)
