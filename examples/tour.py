@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -275,37 +275,51 @@ def picture(counts: Any, width: int, height: int, limit: int) -> Text:
     return drawn
 
 
+def tables(programs: list[list[Text | str]], names: list[str], times: list[list[Text]], width: int) -> Iterator[Table]:
+    """One table of as many machines as fit side by side, and further ones for the others."""
+    each = 3 + max(map(len, [*names, *(text.plain for row in times for text in row)]))
+    heads = ["program", "instructions", "lanes", "what it shows"]
+    needed = [3 + max(len(str(row[k])) for row in [heads, *programs]) for k in range(len(heads))]
+    first = next(k for k in (4, 3, 1) if k == 1 or sum(needed[:k]) + each * len(names) < width)
+    many = max(1, (width - 1 - sum(needed[:first])) // each)
+    for start in range(0, len(names), many):
+        title = "Atlas programs, checked against NumPy" if start == 0 else None
+        table = Table(box=ROUNDED, title=title, title_style="bold", title_justify="left")
+        for k, head in enumerate(heads[:first]):
+            style = "cyan" if k == 0 else ""
+            table.add_column(head, justify="right" if k in (1, 2) else "left", style=style, no_wrap=True)
+        for name in names[start : start + many]:
+            table.add_column(name, justify="right", no_wrap=True)
+        for program, row in zip(programs, times, strict=True):
+            table.add_row(*program[:first], *row[start : start + many])
+        yield table
+
+
 def main() -> int:
     with suppress(AttributeError):  # a terminal without '→' shows '?'
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     console = Console(highlight=False)
-    names = own_machines()
-    backends = [open_backend(name) for name in names]
-    wide = console.width >= 72 + 16 * len(names)
-    table = Table(box=ROUNDED, title="Atlas programs, checked against NumPy", title_style="bold", title_justify="left")
-    table.add_column("program", style="cyan", no_wrap=True)
-    if wide:
-        table.add_column("what it shows", no_wrap=True)
-    table.add_column("instructions", justify="right", no_wrap=True)
-    table.add_column("lanes", justify="right", no_wrap=True)
-    for name in names:
-        table.add_column(f"{name}, ms", justify="right", no_wrap=True)
+    backends = [open_backend(name) for name in own_machines()]
+    programs: list[list[Text | str]] = []
+    times: list[list[Text]] = []  # of each program, by machine
     wrong: list[str] = []
     counts = None
     for make in EXAMPLES:
         shown = make()
         program, optimized = prepare(shown)
-        row: list[Text | str] = [shown.file, *([shown.about] if wide else [])]
-        row += [f"{len(program)} → {len(optimized)}", str(shown.launch.total_threads)]
+        programs.append(
+            [shown.file, f"{len(program)} → {len(optimized)}", str(shown.launch.total_threads), shown.about]
+        )
+        times.append([])
         for backend in backends:
             text, results = cell(backend, shown, optimized)
-            row.append(text)
+            times[-1].append(text)
             if "WRONG" in text.plain:
                 wrong.append(f"{shown.file} on {backend.name}")
             if shown.name == "mandelbrot" and results is not None:
                 counts = results["counts"]
-        table.add_row(*row)
-    console.print(table)
+    for table in tables(programs, [f"{backend.name}, ms" for backend in backends], times, console.width):
+        console.print(table)
     if counts is not None:
         console.print(Text("\nWhat mandelbrot.atlas computed:", "bold"))
         console.print(picture(counts, WIDTH, HEIGHT, ROUNDS))

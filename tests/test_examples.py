@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from tempfile import gettempdir
 from types import ModuleType
 
 import numpy as np
@@ -101,7 +102,12 @@ def test_the_command_in_its_first_comment_works(file, tmp_path, monkeypatch, cap
 def run_tour(**env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, str(ROOT / "examples" / "tour.py")],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), **env},
+        env={
+            "XDG_RUNTIME_DIR": gettempdir(),
+            **os.environ,
+            "PYTHONPATH": str(ROOT / "src"),
+            **env,
+        },  # drivers ask for it
         capture_output=True,
         text=True,
         timeout=120,

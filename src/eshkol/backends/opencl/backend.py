@@ -6,6 +6,7 @@ goes to the device in the order of one queue.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -150,7 +151,9 @@ class OpenClBackend(TextBackend[devices.Device]):
         if self.device.rounds_division:
             options.append("-cl-fp32-correctly-rounded-divide-sqrt")
         try:
-            program = self.cl.Program(self.context, written.text).build(options=options, cache_dir=False)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", self.cl.CompilerWarning)  # what a compiler says of what it takes
+                program = self.cl.Program(self.context, written.text).build(options=options, cache_dir=False)
             return getattr(program, KERNEL)
         except self.cl.RuntimeError as error:
             raise Refused(str(error)) from None
