@@ -19,7 +19,7 @@ from eshkol.atlas.types import decode
 from eshkol.backends.base import TypedBuffer
 from eshkol.backends.cuda import backend as backends
 from eshkol.backends.cuda import driver as drivers
-from eshkol.backends.cuda import translate
+from eshkol.backends.cuda import modules, translate
 from eshkol.backends.cuda.driver import OUT_OF_MEMORY, Driver
 from eshkol.backends.cuda.together import STATUS_ADDRESS, Table, tables
 from eshkol.backends.cuda.warpgroups import instructions
@@ -48,7 +48,7 @@ def installed(monkeypatch: Any, driver: InterpretedDriver | None = None) -> Iter
     def at_once(program: Program, *given: Any) -> Any:
         found = instructions.whole(program, *given)
         if found is not None:
-            made.programs[found.text] = program
+            made.programs[modules.named(found.text.encode(), program.name).decode()] = program
             made.at_once[program.digest] = len(found.maps)
         return found
 
@@ -162,7 +162,8 @@ class InterpretedDriver(Driver):
     def handle(self, name: str, *arguments: Any) -> int:
         self._failing(name)
         if name == "cuModuleGetFunction":
-            assert arguments[1] == translate.KERNEL.encode()
+            asked = self.handles[arguments[0]]
+            assert arguments[1].decode() == modules.entry(asked.name)
             return arguments[0]
         return self.made(name)
 

@@ -34,7 +34,7 @@ from eshkol.ops import dtypes
 from eshkol.ops.contraction import matrix_product
 from eshkol.ops.movement import permute
 from eshkol.ops.row import Aval
-from eshkol.schedule.kernels import weight_products, whole_convolutions
+from eshkol.schedule.kernels import weight_products
 from eshkol.schedule.kernels.matrix_products import is_matrix_product, multiplies
 from eshkol.schedule.kernels.products import SEEN_PRODUCT
 from eshkol.schedule.rewrite.patterns import recognize
@@ -44,7 +44,6 @@ PROCESSORS = 132
 
 @pytest.fixture
 def driver(monkeypatch):
-    monkeypatch.setattr(whole_convolutions, "SHORTEST", 0)  # small ones are as good here
     with installed(monkeypatch) as made:
         yield made
 

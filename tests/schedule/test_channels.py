@@ -14,7 +14,6 @@ from eshkol.graph import interpret
 from eshkol.graph.node import make, topological
 from eshkol.ops import dtypes
 from eshkol.ops.correlation import conv
-from eshkol.schedule.kernels import whole_convolutions
 from eshkol.schedule.kernels.channels_last import CHANNELS_LAST
 from eshkol.schedule.kernels.patches import PATCHES, Patches
 from eshkol.schedule.kernels.whole_convolutions import WHOLE_CONVOLUTION
@@ -36,11 +35,8 @@ WHOLE = replace(DESCRIPTION, processors=2, matrices=replace(MATRICES, whole=True
     ((2, 1, 3, 9, 8), (1, 16, 3, 5, 3), {"stride": (2, 1), "padding": ((2, 1), (1, 1))}, 2),
     ((2, 1, 16, 20), (1, 16, 16, 5), {"padding": 2, "stride": 2}, 3),
 ])  # fmt: skip
-def test_values_are_the_same(
-    x: tuple[int, ...], weight: tuple[int, ...], how: dict[str, Any], count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_are_the_same(x: tuple[int, ...], weight: tuple[int, ...], how: dict[str, Any], count: int) -> None:
     """Of all three products; towards an input of few channels it is no instruction."""
-    monkeypatch.setattr(whole_convolutions, "SHORTEST", 0)
     nodes = products(numbers(*x), numbers(*weight), **how)
     found = channels_last(nodes, WHOLE)
     assert sum(node.op is WHOLE_CONVOLUTION for node in topological(found)) == count

@@ -410,11 +410,14 @@ def test_windows_that_share_elements_are_looked_at_axis_by_axis():
 
 
 def test_numbers_for_the_greatest_of_windows():
-    """The derivative of max-pooling on machines of blocks, where no two windows touch: nothing is scattered."""
+    """The derivative of max-pooling on machines of blocks: where few windows share an element, nothing is scattered."""
     for shape, kernel, how, pulled in (
         ((2, 3, 8, 6), 2, {}, True), ((2, 9, 7), (2, 3), {}, True), ((3, 5, 5), 5, {}, True),
-        ((2, 3, 8, 6), 2, {"stride": 1}, False), ((2, 3, 8, 6), 2, {"padding": 1}, False),
-        ((2, 9, 7), 2, {"ceil_mode": True}, False),
+        ((2, 3, 8, 6), 2, {"stride": 1}, True), ((2, 3, 8, 6), 2, {"padding": 1}, True),
+        ((2, 9, 7), 2, {"ceil_mode": True}, True), ((2, 3, 9, 8), 3, {"stride": 2, "padding": 1}, True),
+        ((1, 2, 11, 10), (3, 2), {"stride": (2, 1), "padding": (1, 0), "ceil_mode": True}, True),
+        ((1, 1, 11, 8), 2, {"stride": 3}, True), ((1, 9, 9), 4, {"stride": 1, "padding": 2}, True),
+        ((1, 9, 9), 5, {"stride": 1}, False), ((1, 9, 9), 2, {"dilation": 2}, False),
     ):  # fmt: skip
         x = RNG.integers(0, 4, shape).astype(np.float32)  # with equal elements
 

@@ -168,7 +168,6 @@ class Backend(ABC):
 
     name: ClassVar[str]
     targets: ClassVar[tuple[str, ...]] = ()  # what `compile_to` can emit
-    on_host: ClassVar[bool] = False  # whether the host's own processor does the work
     stands_in: ClassVar[bool] = False  # whether it only stands in for a machine that is not there, for tests
     shares_host_memory: ClassVar[bool] = False  # whether `adopt` makes a buffer of the array's own memory
     has_addresses: ClassVar[bool] = False  # whether its buffers have addresses, and it runs `sequence`s over them

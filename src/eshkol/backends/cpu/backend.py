@@ -83,7 +83,6 @@ class CpuBackend(HostPoolBackend):
     """Native code on the host's cores."""
 
     name: ClassVar[str] = "cpu"
-    on_host: ClassVar[bool] = True
     targets: ClassVar[tuple[str, ...]] = ("llvm", "optimized", "assembly", "expanded")
     shares_host_memory: ClassVar[bool] = True
     has_addresses: ClassVar[bool] = True

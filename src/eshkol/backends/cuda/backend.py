@@ -65,7 +65,6 @@ from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.layout import Layout
 from eshkol.backends.lanes.memory import touches_classes
 from eshkol.backends.lanes.promises import promises
-from eshkol.backends.lanes.threads import KERNEL
 from eshkol.errors import BackendError, BackendUnavailable, InvalidBuffer, IsaError
 from eshkol.llvm import objects
 from eshkol.llvm import targets as llvm_targets
@@ -416,8 +415,9 @@ class CudaBackend(Backend):
                 module = translate(prepared.program, self.target, prepared.promises if fast else None)
                 found = self._compiled(module, self.target, prepared.program.name)
             else:  # to be kept it would have to be linked, and what is linked may not divide registers among warps
-                text = prepared.whole.text.encode()
-                found = self._found(prepared.layout, self._driver.loaded(text), text)  # the driver itself keeps it
+                name, text = prepared.program.name, prepared.whole.text.encode()
+                handle = self._driver.loaded(modules.named(text, name))  # the driver itself keeps it
+                found = self._found(prepared.layout, handle, text, name)
             if fast:
                 prepared.fast = found
             else:
@@ -426,10 +426,10 @@ class CudaBackend(Backend):
 
     def _compiled(self, module: CudaModule, for_target: Target, name: str) -> Loaded:
         text = cached_ptx(self.cache, module, for_target, name)
-        return self._found(module.layout, modules.load(self._driver, self.cache, self.device, text, name), text)
+        return self._found(module.layout, modules.load(self._driver, self.cache, self.device, text, name), text, name)
 
-    def _found(self, layout: Layout, handle: int, text: bytes) -> Loaded:
-        kernel = self._driver.handle("cuModuleGetFunction", handle, KERNEL.encode())
+    def _found(self, layout: Layout, handle: int, text: bytes, name: str) -> Loaded:
+        kernel = self._driver.handle("cuModuleGetFunction", handle, modules.entry(name).encode())
         return Loaded(layout, handle, kernel, b"fault" in text, self._driver)  # else LLVM has left it out
 
     def compile_to_expanded(self, program: Program) -> str:

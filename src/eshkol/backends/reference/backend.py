@@ -43,7 +43,6 @@ class ReferenceBackend(HostPoolBackend):
     """The definition of Atlas, slow and strict. `expanded=True` runs extensions by their expansions."""
 
     name: ClassVar[str] = "reference"
-    on_host: ClassVar[bool] = True
     targets: ClassVar[tuple[str, ...]] = ("atlas", "expanded")
 
     def __init__(self, *, expanded: bool = False, step_limit: int = 5_000_000) -> None:

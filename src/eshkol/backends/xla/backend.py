@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar
 
 import ml_dtypes
@@ -18,7 +19,7 @@ import numpy as np
 from eshkol.atlas.machines import BLOCKS, MachineDescription
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.types import Array, Type
-from eshkol.backends.base import BufferHandle, HandleTable, HostPoolBackend, TypedBuffer, as_bytes, check_size
+from eshkol.backends.base import Backend, BufferHandle, HandleTable, HostPoolBackend, TypedBuffer, as_bytes, check_size
 from eshkol.backends.xla import client
 from eshkol.errors import BackendUnavailable, InvalidBuffer
 from eshkol.support import flags
@@ -75,15 +76,15 @@ class Compiled:
 
 
 class XlaBackend(HostPoolBackend):
-    """A device of PJRT: the host's processor, which XLA compiles for."""
+    """A device of PJRT: the host's processor, or by number one that a plugin brings."""
 
     name: ClassVar[str] = "xla"
-    on_host: ClassVar[bool] = True
     whole_graphs: ClassVar[bool] = True
+    ordinal: ClassVar[int] = 0
 
     def __init__(self) -> None:
         super().__init__()
-        self.client = client.Client()
+        self.client = client.Client(self.ordinal)
         self._buffers: HandleTable[list[Memory]] = HandleTable(self.number, "buffer")
 
     @classmethod
@@ -92,7 +93,11 @@ class XlaBackend(HostPoolBackend):
 
     @classmethod
     def machines(cls) -> list[dict[str, Any]]:
-        return [] if cls.unavailable() is not None else [client.Client().facts()]
+        return [] if cls.unavailable() is not None else client.devices()
+
+    @classmethod
+    def numbered(cls, number: int) -> type[Backend]:
+        return _numbered(number)
 
     @property
     def description(self) -> MachineDescription:
@@ -154,3 +159,11 @@ class XlaBackend(HostPoolBackend):
         buffer = TypedBuffer(self, self.allocate(found.size * ty.size_bytes), ty, found.size)
         buffer.write(found)
         return buffer
+
+
+@cache
+def _numbered(number: int) -> type[XlaBackend]:
+    """The backend of a device by its number; the first is the one without."""
+    return XlaBackend if number == 0 else type(f"XlaBackend{number}", (XlaBackend,), {
+        "name": f"xla:{number}", "ordinal": number,
+    })  # fmt: skip

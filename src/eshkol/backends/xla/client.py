@@ -4,7 +4,7 @@ Comes in: arrays of the host, and StableHLO as text. Goes out: PJRT's arrays and
 as our errors. jaxlib alone is needed, not jax: `jaxlib.xla_client` makes the client, which takes StableHLO as text.
 There is no public way to compile such text in either package (`jax.jit` traces Python, `jax.export` reads what it has
 written itself), so this module is the one place that knows these names. `unavailable` looks for each of them, and says
-what is missing in a jaxlib that has others.
+what is missing in a jaxlib that has others. The first device is the processor; those of plugins come behind it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 
 from eshkol.atlas.types import Array
-from eshkol.errors import AllocationFailed, BackendError
+from eshkol.backends.xla.plugins import Plugin, plugins
+from eshkol.errors import AllocationFailed, BackendError, BackendUnavailable, EshkolError
 
 INSTALL = "pip install eshkol[xla]"
 NAMES = (
     "make_cpu_client", "CompileOptions", "HloSharding",
+    "load_pjrt_plugin_dynamically", "initialize_pjrt_plugin", "pjrt_plugin_loaded", "make_c_api_client",
     "_xla.batched_device_put", "_xla.SingleDeviceSharding", "_xla.HostBufferSemantics", "_xla.JaxRuntimeError",
     "_xla.Client.compile_and_load", "_xla.LoadedExecutable.execute_sharded", "_xla.ArrayImpl",
     "_xla.ExecuteResults.disassemble_into_single_device_arrays",
@@ -81,22 +83,69 @@ def asked(what: str) -> Iterator[None]:
         ) from None
 
 
-class Client:
-    """A device of PJRT."""
+@cache
+def _on_processor() -> Any:
+    with asked("a device"):
+        return _module().make_cpu_client(asynchronous=True)
 
-    def __init__(self) -> None:
+
+@cache
+def _of(plugin: Plugin) -> Any:
+    """PJRT's client of a plugin: one for each, since it has the memory of all its devices."""
+    xla = _module()
+    plugin.load_what_it_needs()
+    with asked(f"the devices of {plugin.library}"):
+        if not xla.pjrt_plugin_loaded(plugin.name):
+            xla.load_pjrt_plugin_dynamically(plugin.name, str(plugin.library))
+            xla.initialize_pjrt_plugin(plugin.name)
+        return xla.make_c_api_client(plugin.name, {**plugin.options})
+
+
+@cache
+def _found() -> tuple[tuple[Any, Any], ...]:
+    """Clients with their devices, the processor first."""
+    clients = [_on_processor()]
+    for plugin in plugins():
+        try:
+            clients.append(_of(plugin))
+        except EshkolError as error:
+            _refused.append(f"{plugin.name}: {error.message}")
+    return tuple((client, device) for client in clients for device in client.local_devices())
+
+
+_refused: list[str] = []  # plugins without devices, with the reason
+
+
+def devices() -> list[dict[str, Any]]:
+    """What the devices are, as JSON values."""
+    return [Client(number).facts() for number in range(len(_found()))]
+
+
+class Client:
+    """A device of PJRT, by its number."""
+
+    def __init__(self, number: int = 0) -> None:
         self._client = _module()
         self._pjrt = self._client._xla
-        with asked("a device"):
-            self.client = self._client.make_cpu_client(asynchronous=True)
-        self.device = self.client.local_devices()[0]
+        self.number = number
+        # A program for the processor alone does not wait until plugins have been asked for their devices.
+        found = _found() if number else ((_on_processor(), _on_processor().local_devices()[0]),)
+        if number >= len(found):
+            said = f" ({'; '.join(_refused)})" if _refused else ""
+            raise BackendUnavailable(
+                f"there is no device xla:{number}{said}",
+                hint=f"there is {'xla' if len(found) == 1 else f'xla:0 to xla:{len(found) - 1}'}; PJRT's plugins "
+                "bring others, such as the package jax-cuda13-pjrt",
+            )
+        self.client, self.device = found[number]
         self._sharding = _sharding(self._client, self.device)
 
     def facts(self) -> dict[str, Any]:
         """What the device is, as JSON values."""
+        kind = getattr(self.device, "device_kind", "")
         return {
-            "number": 0, "name": str(self.device), "platform": f"PJRT {self.client.platform}",
-            "version": f"jaxlib {version('jaxlib')}",
+            "number": self.number, "name": f"{self.device} {kind}" if kind not in ("", "cpu") else str(self.device),
+            "platform": f"PJRT {self.client.platform}", "version": f"jaxlib {version('jaxlib')}",
         }  # fmt: skip
 
     def put(self, array: Array) -> Any:

@@ -28,7 +28,6 @@ from eshkol.schedule.kernels.scalars import TYPES
 from eshkol.schedule.kernels.weight_products import INPUTS, point_gradient_kernels, weight_gradient_kernels
 
 PLANE, LARGEST_STEP, FARTHEST = 2, 8, 128  # axes, strides, paddings and reaches that the instructions have at most
-SHORTEST = 64  # channels of one tap up to which sums are not done this way
 OPS = {op.name: op for op in (conv, conv_input, conv_weight)}
 
 
@@ -86,8 +85,6 @@ def is_whole(c: Correlation, target: MachineDescription) -> bool:
     edges = all(before >= 0 and after >= n for (before, after), n in zip(g.padding, least, strict=True))
     if not edges or max(*reaches, *(n + 1 for pair in g.padding for n in pair)) > FARTHEST or max(steps) > LARGEST_STEP:
         return False
-    if not c.deep and c.taps == 1 and c.channels <= SHORTEST:
-        return False  # seen wrong on an H200 while boxes did not wait for each other (`wait_to_hold`); not seen since
     dense = c.outs * count(c.windows), count(c.windows)
     return c.deep or (c.step("result", 0), c.step("result", 2)) == dense
 

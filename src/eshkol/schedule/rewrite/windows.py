@@ -4,8 +4,8 @@ Max-pooling is a `take` at the places that `window_argmax` finds, so that its de
 that is not differentiated needs no places: the slices are read by one kernel, which writes nothing but the maxima.
 Likewise `cummax` and `cummin` along the last axis.
 
-The derivative puts a number at one place of each window. On machines of blocks, where windows have no element in
-common, each element is asked instead whether it is that place: neighbouring lanes write neighbouring elements, once.
+The derivative puts a number at one place of each window. On machines of blocks each element asks the windows around it
+instead whether it is that place: neighbouring lanes write neighbouring elements, once.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _accumulates(node: Node, users: Counter[Node]) -> bool:
 
 
 def _fills_windows(node: Node) -> bool:
-    """Whether a node adds one number to zeros for each window, where that has its greatest; no two windows touch."""
+    """Whether a node adds one number to zeros for each window, where that has its greatest; few windows share one."""
     if not made(node, scatter_into) or not node.attrs.add:
         return False
     zeros, places, updates = node.inputs
@@ -100,8 +100,12 @@ def _fills_windows(node: Node) -> bool:
     flat = (*x.shape[:lead], count(x.shape[lead:]))
     if node.shape != flat or tuple(node.attrs.along) != (lead, lead) or not 0 < count(x.shape) < 1 << 31:
         return False
-    inside = all(n * s <= extent for n, s, extent in zip(a.counts, a.stride, x.shape[lead:], strict=True))
-    return inside and a.stride == a.kernel and not any(a.padding) and all(d == 1 for d in a.dilation)
+    return count(_around(a)) <= MOST and all(d == 1 for d in a.dilation)
+
+
+def _around(a: Any) -> list[int]:
+    """How many windows an element lies in along each axis, at most."""
+    return [-(-k // s) for k, s in zip(a.kernel, a.stride, strict=True)]
 
 
 def _is_zero(node: Node) -> bool:
@@ -110,33 +114,54 @@ def _is_zero(node: Node) -> bool:
 
 
 def _filled(places: Node, updates: Node, node: Node) -> Node:
-    """For each element of the windows, the number of its window if that is for this place."""
+    """For each element, the numbers of those windows around it that are for this place.
+
+    Elements are seen as steps of windows with what lies in a step. The window that begins with a step may have its
+    greatest there, and so may those before it that reach so far.
+    """
     a, x = node.inputs[1].attrs, node.inputs[1].inputs[0]
     axes = len(a.kernel)
     lead, space = x.shape[: len(x.shape) - axes], x.shape[len(x.shape) - axes :]
-    apart = [n for pair in zip(a.counts, a.kernel, strict=True) for n in pair]  # windows, and places in them
+    steps = [-(-(n + p) // s) for n, p, s in zip(space, a.padding, a.stride, strict=True)]
+    apart = [n for pair in zip(steps, a.stride, strict=True) for n in pair]  # steps, and places in them
+    zero, nowhere = constant(0, updates.dtype), constant(-1, dtypes.int32)
+    none, around = (0,) * len(lead), _around(a)
 
-    def spread(value: Node) -> Node:
-        narrow = [n for windows in a.counts for n in (windows, 1)]
+    def spread(value: Node, first: Sequence[int]) -> Node:
+        """What belongs to the windows that begin so many steps earlier, for every element of a step."""
+        begin = [n - 1 - k for n, k in zip(around, first, strict=True)]
+        stop = [k + n for k, n in zip(begin, steps, strict=True)]
+        if (*lead, *steps) != value.shape:
+            value = slice_(value, (*none, *begin), (*lead, *stop), (1,) * len(value.shape))
+        narrow = [n for step in steps for n in (step, 1)]
         wide: Node = expand(reshape(value, (*lead, *narrow)), (*lead, *apart))
         return wide
 
+    def with_edges(value: Node, number: Node) -> Node:
+        """Windows, and before and behind them as many as elements ask for."""
+        low = [n - 1 for n in around]
+        high = [max(0, step - n) for step, n in zip(steps, a.counts, strict=True)]
+        found: Node = pad_constant(value, number, (*none, *low), (*none, *high)) if any((*low, *high)) else value
+        return found
+
     own: Node | None = None  # the place of an element among all of `space`
-    for k, (extent, width) in enumerate(zip(space, a.kernel, strict=True)):
-        window, inner = (iota.on(places, (*lead, *apart), len(lead) + 2 * k + j, dtypes.int32) for j in (0, 1))
-        along = window * width + inner
+    for k, (extent, width, before) in enumerate(zip(space, a.stride, a.padding, strict=True)):
+        step, inner = (iota.on(places, (*lead, *apart), len(lead) + 2 * k + j, dtypes.int32) for j in (0, 1))
+        along = step * width + inner - before if before else step * width + inner
         own = along if own is None else own * extent + along
     assert own is not None
-    zero = constant(0, updates.dtype)
-    found: Node = where(equal(spread(places), cast(own, places.dtype)), spread(updates), zero)
-    covered = [n * s for n, s in zip(a.counts, a.stride, strict=True)]
-    found = reshape(found, (*lead, *covered))
-    if covered != list(space):
-        none = (0,) * len(lead)
-        behind = [extent - n for extent, n in zip(space, covered, strict=True)]
-        found = pad_constant(found, zero, (*none, *(0,) * axes), (*none, *behind))
-    found = reshape(found, node.shape)
-    return found
+    places, updates = with_edges(cast(places, dtypes.int32), nowhere), with_edges(updates, zero)
+    found: Node | None = None
+    for first in itertools.product(*map(range, around)):
+        one = where(equal(spread(places, first), own), spread(updates, first), zero)
+        found = one if found is None else found + one
+    found = reshape(found, (*lead, *(n * s for n, s in zip(steps, a.stride, strict=True))))
+    begin = tuple(a.padding)
+    stop = tuple(p + n for p, n in zip(a.padding, space, strict=True))
+    if any(begin) or (*lead, *stop) != found.shape:
+        found = slice_(found, (*none, *begin), (*lead, *stop), (1,) * len(found.shape))
+    whole: Node = reshape(found, node.shape)
+    return whole
 
 
 def _maxima(x: Node, node: Node, target: MachineDescription) -> Node:

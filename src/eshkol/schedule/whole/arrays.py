@@ -152,13 +152,27 @@ class Arrays(Writer):
         return self.op("gather", (flat, positions), positions.shape, x.dtype, how + ", indices_are_sorted = false")
 
     def put(self, x: Value, positions: Value, new: Value, operation: str | None = None) -> Value:
-        """A flat array with other elements at positions, or with them added; those out of range are left out."""
+        """A flat array with other elements at positions, or with them combined; those out of range are left out.
+
+        Which of several elements for one position stays is not said: see `put_in_order`.
+        """
         how = "#stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], "
         how = f"scatter_dimension_numbers = {how}index_vector_dim = {len(positions.shape)}>"
         how += ", indices_are_sorted = false, unique_indices = false"
         region = self._folding(x.dtype, lambda old, given: given if operation is None else
                                self.combined(operation, old, given))  # fmt: skip
         return self.several("scatter", (x, positions, new), [(x.shape, x.dtype)], how, [region])[0]
+
+    def put_in_order(self, x: Value, positions: Value, new: Value) -> Value:
+        """A flat array with other elements at positions, of several for one position the last.
+
+        XLA promises nothing of the order, and on GPUs keeps none: so the numbers of the elements are put there first,
+        of which the greatest stays.
+        """
+        number = self.reshape(self.iota(0, (count(new.shape),)), new.shape)
+        last = self.put(self.constant(-1, x.shape, number.dtype), positions, number, "Max")
+        none = self.filled(0, last)
+        return self.select(self.compare("GE", last, none), self.gathered(new, self.same("maximum", last, none)), x)
 
     def at_place(self, x: Value, place: Value, extent: int = 1) -> Value:
         """So many elements along the first axis, from a place on."""

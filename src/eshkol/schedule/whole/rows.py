@@ -165,7 +165,8 @@ def _scatter(operation: Callable[[Any], str | None]) -> Code:
                 along_axis = t.iota(axis, taken)
                 step = t.same("multiply", along_axis, t.filled(stride, along_axis))
                 position = t.same("add", position, step)
-        flat = t.put(t.reshape(held, (count(x.shape),)), position, new, how)
+        flat = t.reshape(held, (count(x.shape),))
+        flat = t.put_in_order(flat, position, new) if how is None else t.put(flat, position, new, how)
         return t.converted(t.reshape(flat, x.shape), x.dtype)
 
     return code

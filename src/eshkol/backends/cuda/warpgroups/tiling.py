@@ -17,12 +17,15 @@ MOST_STAGES = 8
 # Rows, columns, groups that multiply, and what a slab takes, against what the same part of a slab of the first takes.
 SHAPES = (
     (128, 256, 2, 1.0), (256, 128, 2, 1.03), (128, 192, 2, 1.02), (192, 128, 3, 1.05), (128, 128, 2, 1.06),
-    (64, 256, 1, 1.2), (128, 64, 2, 1.35), (64, 128, 1, 1.35), (64, 64, 1, 1.4),
+    (64, 256, 1, 1.1), (128, 64, 2, 1.15), (64, 128, 1, 1.1), (64, 64, 1, 1.6),
 )  # fmt: skip
 SLAB = 0.665 / (128 * 256)  # microseconds for each result
 BEGIN = 1.0 / (128 * 256)  # to begin a tile and to store it, likewise
-MEET, ADD = 1.0, 1.5e-4  # for blocks that share a tile to meet, and to add up, for each block and result
-CACHE = 1.0e7  # bytes that come through the cache in a microsecond
+MEET, ADD = 4.5, 1e-5  # for blocks that share a tile to meet, and to add up, for each block and result
+# Blocks of a cluster → the share of clusters that are at work at once, of as many as there are processors for: those of
+# a cluster lie in one part of the chip, and parts have 16 or 18 processors, or a few less.
+AT_WORK = {1: 1.0, 2: 1.0, 4: 30 / 33, 8: 15 / 16}
+CACHE = 2.0e7  # bytes that come through the cache in a microsecond
 WORTH_CLUSTERS = 1 << 38  # products from which on two blocks share columns: then fewer bytes go through the cache
 
 
@@ -60,7 +63,12 @@ def count(p: Product, tile: Tile) -> int:
 
 
 def blocks(p: Product, tile: Tile, processors: int) -> int:
-    return tile.cluster * min(count(p, tile), processors // tile.cluster)
+    return tile.cluster * min(count(p, tile), clusters(processors, tile.cluster))
+
+
+def clusters(processors: int, cluster: int) -> int:
+    """How many clusters of so many blocks are at work at once."""
+    return max(1, int(processors // cluster * AT_WORK[cluster] + 0.5))
 
 
 def best(p: Product, processors: int, *, shares: bool = True) -> Tile:
@@ -77,7 +85,7 @@ def best_alone(p: Product, processors: int) -> Tile:
 
 def estimate(p: Product, tile: Tile, cost: float, processors: int) -> float:
     """Microseconds, but for those that every launch takes."""
-    turns = -(-count(p, tile) // (processors // tile.cluster))
+    turns = -(-count(p, tile) // clusters(processors, tile.cluster))
     slabs = -(-p.k // (DEPTH * tile.parts))
     results = tile.rows * tile.columns
     multiplying = turns * results * (slabs * SLAB * cost + BEGIN)
