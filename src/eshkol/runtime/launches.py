@@ -15,15 +15,16 @@ from functools import cache
 from typing import Any
 
 from eshkol.runtime.library import native
-from eshkol.runtime.sequence import UNLESS, Binding, Step, StepWords
+from eshkol.runtime.sequence import CALL, COPY, JUMP, NEXT, UNLESS, Binding, Step, StepWords
 
 # What a device is asked for; the same order stands in launches.h.
-ASKED = ("enter", "launch", "move", "fetch", "wait", "map", "map_windows")
+ASKED = ("enter", "launch", "move", "fetch", "wait", "map", "map_windows", "record", "await")
 GRAPHS = (
     "create", "add_kernel", "add_copy", "instantiate", "set_kernel", "set_copy", "launch", "destroy_ready", "destroy",
 )  # what a driver with graphs has; the same order stands in graphs.h  # fmt: skip
 LANES_FAILED = -1
 STATUS_WORDS = 2  # of a launch: the fault, the phase
+MOST_EARLY = 16  # launches and copies that are asked for by themselves, so that the host need not wait for all others
 MAP_AXES, MAP_WORDS, MAP_SPACE = 5, 16, 2  # the most that a tensor map has; the same numbers stand in launches.h
 
 
@@ -104,6 +105,7 @@ class _Launches(ctypes.Structure):
         for name in (
             "device", "steps", "step_count", "launches", "launch_count", "places", "kept", "last", "place_count",
             "counters", "statuses", "seen", "failed", "asked", "graphs", "graph", "other", "runs", "tasks",
+            "early", "event",
         )
     ]  # fmt: skip
 
@@ -114,6 +116,22 @@ def _functions() -> tuple[Any, Any]:
     run.restype, end.restype = ctypes.c_int, None
     run.argtypes = end.argtypes = [ctypes.c_void_p]
     return run, end
+
+
+def early_steps(steps: Sequence[StepWords], launches: Sequence[NativeLaunch]) -> int:
+    """How many steps there are up to the last launch whose lanes can fail, where these are few and done but once; or 0.
+
+    What follows is asked for at once, and the host waits for these alone.
+    """
+    fallible = [k for k, words in enumerate(steps) if words[0] == CALL and launches[words[1]].can_fail]
+    end = fallible[-1] + 1 if fallible else 0
+    ahead = all(
+        words[0] != UNLESS and not (words[0] == NEXT and words[4] < end) and not (words[0] == JUMP and words[1] <= k)
+        for k, words in enumerate(steps)
+    )
+    inner = not any(words[0] == JUMP and words[1] > end for words in steps[:end])
+    tasks = sum(words[0] in (CALL, COPY) for words in steps[:end])
+    return end if ahead and inner and tasks <= MOST_EARLY else 0
 
 
 class QueuedDevice:
@@ -139,12 +157,13 @@ class NativeLaunches:
     """Steps ready to be run. The statuses of launches lie one after another from `statuses` on, if lanes can fail.
 
     `seen` is memory of the host, of two words for each launch and at least one. Steps that look at nothing of the
-    device's may be run as a graph.
+    device's may be run as a graph. With an event of the driver's the host waits for the statuses of early launches alone
+    where no others can fail (`early_steps`).
     """
 
     def __init__(
         self, device: QueuedDevice, steps: Sequence[StepWords], launches: Sequence[NativeLaunch], places: int,
-        counters: int, statuses: int, seen: int,
+        counters: int, statuses: int, seen: int, event: int = 0,
     ) -> None:  # fmt: skip
         self.places, kept_places, last = ((ctypes.c_uint64 * max(places, 1))() for _ in range(3))
         held = (ctypes.c_int64 * max(counters, 1))()
@@ -167,6 +186,7 @@ class NativeLaunches:
             ctypes.addressof(self.places), ctypes.addressof(kept_places), ctypes.addressof(last), places,
             ctypes.addressof(held), statuses, seen, 0, 0,
             0 if any(words[0] == UNLESS for words in steps) else device.graphs, 0, 0, 0, 0,
+            early_steps(steps, launches) if event and statuses else 0, event,
         )  # fmt: skip
         self._kept = kept, structures, array
         self.fill = struct.Struct(f"={places}Q").pack_into

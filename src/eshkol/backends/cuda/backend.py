@@ -83,7 +83,7 @@ STATUS_BYTES = 8 * STATUS_WORDS
 ASKED = {
     "enter": "cuCtxSetCurrent", "launch": "cuLaunchKernel", "move": "cuMemcpyDtoDAsync_v2",
     "fetch": "cuMemcpyDtoHAsync_v2", "wait": "cuStreamSynchronize", "map": drivers.MAP,
-    "map_windows": drivers.MAP_WINDOWS,
+    "map_windows": drivers.MAP_WINDOWS, "record": "cuEventRecord", "await": "cuEventSynchronize",
 }  # fmt: skip
 """What native code asks a device for → the driver's function."""
 

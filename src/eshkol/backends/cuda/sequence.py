@@ -2,8 +2,9 @@
 
 Comes in: the steps of a plan (`atlas/sequence.py`). What does not change from run to run is made once; a run is one
 call of native code (`runtime/native/launches.h`), which fills in addresses and asks the driver. The host waits only
-where a branch must see a truth value, and at the end if lanes of some launch may have failed. Each such launch has a
-status of its own, so that the first that failed is known.
+where a branch must see a truth value, and if lanes of some launch may have failed: until the last such launch is done,
+if that is one of the first, as where indices are checked, else at the end. Each such launch has a status of its own, so
+that the first that failed is known.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class Launcher(Protocol):
     def refusal(self, asked: str, code: int) -> EshkolError: ...
     def status_block(self, count: int) -> Any: ...
     def pinned(self, shape: tuple[int, ...], dtype: Any) -> Any: ...
+    def event(self) -> Any: ...
     def write_at(self, address: int, data: Any) -> None: ...
 
 
@@ -97,9 +99,10 @@ class CudaSequence:
         looks = fallible or any(isinstance(step, Unless) for step in steps)
         # Where the host reads what the device has; one that never looks needs none.
         self._seen = backend.pinned((STATUS_WORDS * count + 1,), np.uint64) if looks else np.empty(1, np.uint64)
+        self._known = backend.event() if fallible else None  # when statuses are
         self._native = NativeLaunches(
             backend.queue, self._words, launches, places, counters, self._status.address if fallible else 0,
-            self._seen.ctypes.data,
+            self._seen.ctypes.data, self._known.handle if self._known is not None else 0,
         )  # fmt: skip
         self._moves = any(isinstance(step, Swap | Point | BufferView) for step in steps)
 

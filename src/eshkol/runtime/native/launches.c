@@ -76,24 +76,43 @@ static int copy(eshkol_launches *all, const eshkol_step *step, eshkol_graph *gra
     return target == source ? 0 : device->move(target, source, (size_t)step->c, device->queue);
 }
 
+static int fetched(eshkol_launches *all, uint64_t address, size_t size)
+{
+    all->asked = ESHKOL_FETCH;
+    return all->device->fetch(all->seen, address, size, all->device->queue);
+}
+
 /* Bytes of the device as the host sees them, once all that was asked for before is done. */
 static int looked_at(eshkol_launches *all, uint64_t address, size_t size)
 {
-    const eshkol_device *device = all->device;
-    all->asked = ESHKOL_FETCH;
-    int code = device->fetch(all->seen, address, size, device->queue);
+    int code = fetched(all, address, size);
     if (code != 0)
         return code;
     all->asked = ESHKOL_WAIT;
-    return device->wait(device->queue);
+    return all->device->wait(all->device->queue);
 }
 
-static int run_steps(eshkol_launches *all, eshkol_graph *graph)
+static size_t status_bytes(const eshkol_launches *all)
+{
+    return (size_t)all->launch_count * STATUS_WORDS * sizeof(uint64_t);
+}
+
+/* Asks for the statuses, and for a word when they are there: the host goes on. */
+static int statuses_asked(eshkol_launches *all)
+{
+    int code = fetched(all, all->statuses, status_bytes(all));
+    if (code != 0)
+        return code;
+    all->asked = ESHKOL_RECORD;
+    return all->device->record(all->event, all->device->queue);
+}
+
+/* Steps from one on to another. */
+static int run_steps(eshkol_launches *all, eshkol_graph *graph, int64_t at, int64_t end)
 {
     int code = 0;
-    int64_t at = 0;
     all->tasks = 0;
-    while (at < all->step_count && code == 0) {
+    while (at < end && code == 0) {
         const eshkol_step *step = &all->steps[at];
         all->failed = at++;
         switch (step->kind) {
@@ -123,7 +142,7 @@ static int takes_turns(const eshkol_launches *all)
     return all->other != NULL || (all->graph != NULL && eshkol_graph_changes(all->graph) >= MANY_CHANGES);
 }
 
-/* The steps as a graph; 0 if that went well. If not, nothing was launched, and the places are as they were. */
+/* The steps behind the early ones as a graph; 0 if that went well. If not, nothing was launched, and the places are as they were. */
 static int run_graph(eshkol_launches *all)
 {
     const size_t size = (size_t)all->place_count * sizeof *all->places;
@@ -138,7 +157,7 @@ static int run_graph(eshkol_launches *all)
     if (all->graph == NULL)
         return -1;
     memcpy(all->kept, all->places, size);
-    int code = run_steps(all, all->graph);
+    int code = run_steps(all, all->graph, all->early, all->step_count);
     if (code == 0)
         code = eshkol_graph_run(all->graph, all->device->queue);
     if (code != 0)
@@ -148,7 +167,12 @@ static int run_graph(eshkol_launches *all)
 
 static int ended_well(eshkol_launches *all)
 {
-    int code = looked_at(all, all->statuses, (size_t)all->launch_count * STATUS_WORDS * sizeof(uint64_t));
+    int code;
+    if (all->early != 0) {
+        all->asked = ESHKOL_AWAIT;
+        code = all->device->await(all->event);
+    } else
+        code = looked_at(all, all->statuses, status_bytes(all));
     all->failed = all->step_count - 1;
     for (int64_t at = 0; at < all->step_count && code == 0; at++) {
         const eshkol_step *step = &all->steps[at];
@@ -168,6 +192,13 @@ int eshkol_launches_run(eshkol_launches *all)
     int code = all->device->enter(all->device->context);
     if (code != 0)
         return code;
+    if (all->early != 0) {
+        code = run_steps(all, NULL, 0, all->early);
+        if (code == 0)
+            code = statuses_asked(all);
+        if (code != 0)
+            return code;
+    }
     int done = 0;
     if (all->graphs != NULL && all->runs >= RUNS_BEFORE && all->tasks >= LEAST_TASKS) {
         done = run_graph(all) == 0;
@@ -178,7 +209,7 @@ int eshkol_launches_run(eshkol_launches *all)
     }
     if (!done) {
         all->runs++;
-        code = run_steps(all, NULL);
+        code = run_steps(all, NULL, all->early, all->step_count);
     }
     return code == 0 && all->statuses != 0 ? ended_well(all) : code;
 }

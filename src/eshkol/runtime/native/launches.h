@@ -2,7 +2,8 @@
  *
  * The steps are those of sequence.h over addresses of the device's memory. What is asked of the device goes through the
  * functions that its driver has, which are given by their addresses; nothing is linked. The host waits where a step
- * looks at a byte of the device's memory, and at the end if lanes of some launch may have failed. Steps that are run
+ * looks at a byte of the device's memory, and if lanes of some launch may have failed: at the end, or until the last such
+ * launch is done where only the first few are. Steps that are run
  * again and again and look at nothing become a graph (graphs.h), where the driver has graphs; or two that take turns:
  * where results lie in other memory than what they take the place of, many addresses are every second time the same.
  */
@@ -19,7 +20,8 @@ extern "C" {
 #endif
 
 /* What may be asked of a device. Every function gives 0, or a number that says what is wrong. */
-enum { ESHKOL_ENTER, ESHKOL_LAUNCH, ESHKOL_MOVE, ESHKOL_FETCH, ESHKOL_WAIT, ESHKOL_MAP, ESHKOL_MAP_WINDOWS };
+enum { ESHKOL_ENTER, ESHKOL_LAUNCH, ESHKOL_MOVE, ESHKOL_FETCH, ESHKOL_WAIT, ESHKOL_MAP, ESHKOL_MAP_WINDOWS,
+       ESHKOL_RECORD, ESHKOL_AWAIT };
 
 typedef struct {
     int (*enter)(void *context); /* make it the thread's own */
@@ -33,6 +35,8 @@ typedef struct {
     int (*map_windows)(void *map, int kind, unsigned axes, uint64_t address, const uint64_t *extents,
                        const uint64_t *strides, const int *lower, const int *upper, unsigned elements, unsigned windows,
                        const unsigned *steps, int interleaving, int swizzle, int promotion, int beyond);
+    int (*record)(void *event, void *queue);
+    int (*await)(void *event);
     void *context, *queue;
     int64_t queues; /* whether there are others: then who runs steps sees to what must be waited for */
 } eshkol_device;
@@ -83,6 +87,8 @@ typedef struct {
     const eshkol_graph_driver *graphs; /* NULL where they are no graph */
     eshkol_graph *graph, *other; /* what they are once they were run a few times; of two that take turns, the other */
     int64_t runs, tasks;               /* how often they were run without one, and launches and copies of a run */
+    int64_t early; /* behind this step no lane can fail, and no step leads back; 0: the host waits at the end */
+    void *event;   /* which then tells that the statuses are there */
 } eshkol_launches;
 
 /* Runs the steps. 0; or -1 where lanes of a launch have failed, whose status is seen; or what the device says. */
