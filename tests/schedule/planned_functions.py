@@ -532,3 +532,17 @@ def total(function: Function) -> Function:
         return sum(ek.sin(y.astype(ek.float32)).sum() for y in parts if y.dtype.is_float)
 
     return of
+
+
+# Those whose texts for machines that take whole graphs are kept, too: three for each line that writes them, if there are.
+AS_GRAPHS = frozenset({
+    "branches", "chains", "chosen", "columns left over", "complex comparisons", "complex parts", "complex ways",
+    "convolved", "diagonal", "diagonals", "distances", "dtypes between", "empty algebra", "exponentials",
+    "factored", "followed", "followed apart", "gathered", "gelu", "grouped", "half products", "halves",
+    "halves in order", "handed on", "in rounds", "integers", "inverses", "large", "larger loss", "left over",
+    "left to lanes", "line", "logic", "long signals alone", "magnitudes", "many updates", "nothing left", "of none",
+    "of nothing", "of one operand", "of orders", "one hot", "picked in rows", "places", "places in planes",
+    "pooled apart", "pooled over", "powers", "products beside", "random bits", "ranks", "reduced", "rolled",
+    "rounds", "searched", "softmax", "solid", "sorted", "spectra", "spectra across", "spectra in rounds",
+    "spectrum", "symmetric matrices", "tallied", "to the power",
+})  # fmt: skip
