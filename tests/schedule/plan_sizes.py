@@ -166,7 +166,7 @@ def _given(graph: Graph, **options: Any) -> str:
     try:
         WholePlan(graph.results, graph.params, machine, **options)
     except BackendUnavailable as refused:  # such as what only the host computes
-        return str(refused)
+        return refused.message
     return machine.text
 
 

@@ -534,7 +534,7 @@ def total(function: Function) -> Function:
     return of
 
 
-# Those whose texts for machines that take whole graphs are kept, too: three for each line that writes them, if there are.
+# Those whose texts for machines that take whole graphs are kept, too: three for each line that writes them, if any.
 AS_GRAPHS = frozenset({
     "branches", "chains", "chosen", "columns left over", "complex comparisons", "complex parts", "complex ways",
     "convolved", "diagonal", "diagonals", "distances", "dtypes between", "empty algebra", "exponentials",
