@@ -23,6 +23,7 @@ from eshkol.ops import dtypes
 from eshkol.ops.row import Aval
 from eshkol.schedule.run.whole import WholePlan
 from eshkol.schedule.whole.arrays import Arrays
+from eshkol.schedule.whole.program import INFINITY, NAN
 from eshkol.schedule.whole.text import literal, renaming
 from eshkol.tensors.value import Tensor
 
@@ -129,6 +130,17 @@ def test_numbers_are_looked_at_where_that_is_asked():
     text, _ = text_of(lambda x: ek.log(x), ((3,), F32), looked_at=True)
     assert "stablehlo.is_finite" in text
     assert "stablehlo.is_finite" not in text_of(lambda x: ek.log(x), ((3,), F32))[0]
+
+
+def test_what_is_composed_is_looked_at_as_one_node():
+    """Its parts may be infinite; and a checkpoint, which the passes take away, gives what was computed before it."""
+    text, plan = text_of(lambda x: ek.softmax(x, -1), ((2, 3), F32), looked_at=True)
+    assert [(node.op.name, said) for node, said in plan._checks] == [("softmax", NAN), ("softmax", INFINITY)]
+    assert text.count("stablehlo.exponential") == 1
+    checked, _ = text_of(lambda x: ek.checkpoint(lambda a: (ek.sin(a), ek.cos(a)))(x)[1], ((3,), F32), looked_at=True)
+    cosine = re.search(r"(%\d+) = .*stablehlo.cosine", checked)
+    assert cosine
+    assert f"return {cosine[1]}, " in checked
 
 
 def test_what_has_no_text_is_refused_by_name():

@@ -240,6 +240,9 @@ def test_errors_are_those_of_every_machine():
         (x ** (x - 5)).numpy()
     with ek.check_nan(), pytest.raises(NotANumberError, match=r"log.* gave infinity"):
         ek.log(ek.tensor([0.0, 1.0])).numpy()
+    with ek.check_nan():  # where every node is looked at, none is composed of others before
+        assert ek.logsumexp(ek.tensor([0.0, 0.0]), 0).item() == pytest.approx(np.log(2))
+        assert ek.checkpoint(lambda a: a * 2)(x).numpy()[0, 1] == 2
     with pytest.raises(BackendUnavailable, match="cannot be said in StableHLO"):
         ek.linalg.eigvals(ek.tensor(drawn(3, 3))).numpy()
     assert (x + 1).numpy()[0, 0] == 1

@@ -1,6 +1,6 @@
 """python -m mutation: see the package's docstring, and docs/testing.md.
 
-Only this module prints. It imports nothing of Eshkol, and neither do the modules it imports: children do.
+Only this module and `records` print. It imports nothing of Eshkol, and neither do the modules it imports: children do.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ["CI"] = "1"  # the property tests take the same examples every time
 
 from mutation import workers  # noqa: E402
+from mutation.records import Plan, Records  # noqa: E402
 
 GIB = 1 << 30
+MOST_GIB = 8.0  # that planning may have: all plans take less than one
 
 
 def arguments() -> argparse.Namespace:
@@ -44,8 +46,16 @@ def arguments() -> argparse.Namespace:
         "--timeout",
         type=float,
         default=60,
-        help="seconds of the processor for a mutant's tests; then it has survived (%(default)s)",
+        help="seconds of the processor for a mutant's tests; then it has survived; 0 for no tests (%(default)s)",
     )
+    add(
+        "--plans",
+        type=float,
+        default=40,
+        help="seconds of the processor for planning what reaches a mutant, before the tests; 0 to leave it out"
+        " (%(default)s)",
+    )
+    add("--tests", action="append", help="only the tests of this file or folder, such as tests/schedule; several times")
     add("--minutes", type=float, default=0, help="minutes after which no mutant is begun; 0 for no end (%(default)s)")
     add("--memory", type=float, default=256, help="GiB that a process may have; 0 for any (%(default)s)")
     add("--out", type=Path, default=Path("build/mutants.jsonl"), help="the results, a line each (%(default)s)")
@@ -93,14 +103,6 @@ def main() -> int:
     return judged(given, plan, known, until)
 
 
-class Plan:
-    """What is tried, and how many mutants there are."""
-
-    def __init__(self) -> None:
-        self.tried: list[tuple[str, Any]] = []
-        self.made: dict[str, tuple[int, int]] = {}  # by package: mutants that count, and excluded ones
-
-
 def sampled(given: argparse.Namespace, packages: list[str]) -> Plan:
     from mutation import excluded, mutants, reach
 
@@ -130,86 +132,150 @@ def sampled(given: argparse.Namespace, packages: list[str]) -> Plan:
 
 
 def measured(given: argparse.Namespace, packages: list[str], until: float) -> Any:
-    """The map of what tests reach, after measuring what has changed."""
-    from mutation import reach, suites
+    """The map of what tests and planned functions reach, after measuring what has changed."""
+    from mutation import plans, reach
 
     known = reach.Map(given.map)
-    stale = known.stale(suites.files(packages))
-    if stale:
-        print(f"measuring what {len(stale)} test files reach ...", flush=True)
-    jobs = [(file, partial(reach.measure, file)) for file in stale]
+    wanted = [] if given.timeout <= 0 else known.stale(_files(given, packages))
+    jobs: list[tuple[Any, workers.Job]] = [(file, partial(reach.measure, file)) for file in wanted]
+    first = _planned(given, packages) and (known.stale([plans.FILE]) or known.files[plans.FILE]["left_out"])
+    groups = plans.groups() if first else []
+    jobs = [*((None, partial(plans.measure, group)) for group in groups), *jobs]
+    if jobs:
+        print(f"measuring what {len(wanted)} test files and {sum(map(len, groups))} plans reach ...", flush=True)
     results = workers.run(jobs, given.cache, given.jobs, links=False, memory=0, limit=300.0, until=until)
+    parts = []
     for done, (file, found) in enumerate(results, 1):
         if "tests" not in found:
-            print(f"  {file}: not measured: {found.get('why', '')}", flush=True)
+            print(f"  {file or plans.FILE}: not measured: {found.get('why', '')}", flush=True)
             continue
         left = f", {len(found['left_out'])} left out (skipped or failed)" if found["left_out"] else ""
-        print(f"  [{done}/{len(stale)}] {file}: {len(found['tests'])} tests, {found['seconds']} s{left}", flush=True)
-        known.put(file, found)
+        what = f"{file}: {len(found['tests'])} tests" if file else f"{plans.FILE}: {len(found['tests'])} functions"
+        print(f"  [{done}/{len(jobs)}] {what}, {found['seconds']} s{left}", flush=True)
+        if file is not None:
+            known.put(file, found)
+        else:
+            parts.append(found)
+            if len(parts) == len(groups):
+                known.put(plans.FILE, plans.merged(parts))
         known.save()
     return known
 
 
+def _files(given: argparse.Namespace, packages: list[str]) -> list[str]:
+    """The test files that judge these packages."""
+    from mutation import suites
+
+    places = [place.rstrip("/") for place in given.tests or ()]
+    found = suites.files(packages)
+    return [file for file in found if not places or any(file == p or file.startswith(f"{p}/") for p in places)]
+
+
+def _planned(given: argparse.Namespace, packages: list[str]) -> bool:
+    """Whether some of the packages are judged by plans first."""
+    from mutation import plans
+
+    return given.plans > 0 and not set(plans.PACKAGES).isdisjoint(packages)
+
+
 def judged(given: argparse.Namespace, plan: Plan, known: Any, until: float) -> int:
-    from mutation import suites, table, trial
+    from mutation import table
 
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    records: list[dict[str, Any]] = []
-    broken: list[str] = []  # trials with nothing changed that failed, and how
-
-    def jobs() -> Iterator[tuple[Any, workers.Job]]:
-        left = dict.fromkeys(plan.made, given.controls)
-        for package, mutant in plan.tried:
-            tests = known.reaching(mutant, suites.files([package]))
-            if left[package] and tests:
-                left[package] -= 1
-                yield (
-                    (package, None, tests),
-                    partial(_trial, None, tests, given.timeout, package, f"control {package} {left[package]}"),
-                )
-            if tests:
-                yield (package, mutant, tests), partial(_trial, mutant, tests, given.timeout, package, mutant.id)
-            else:
-                yield (package, mutant, tests), partial(_nothing)
-
-    with open(given.out, "w", encoding="utf-8") as file:
-        results = workers.run(
-            jobs(), given.cache, given.jobs, links=True, memory=int(given.memory * GIB), limit=120.0, until=until
-        )
-        for (package, mutant, tests), found in results:
-            if mutant is None:
-                if found["outcome"] != "survived":
-                    broken.append(table.control(package, found))
-                    print(broken[-1], flush=True)
-                continue
-            record = {
-                "package": package, "id": mutant.id, "line": mutant.line, "operator": mutant.operator,
-                "file": f"src/{mutant.module.replace('.', '/')}.py", "before": mutant.before, "after": mutant.after,
-                "reaching": len(tests), **found,
-            }  # fmt: skip
-            if found["outcome"] in ("survived", "not reached"):
-                ordered = sorted(tests, key=lambda test: (trial.rank(package, test), test.seconds))
-                record["tests"] = [test.test for test in ordered[:20]]
-            records.append(record)
-            file.write(json.dumps(record) + "\n")
-            file.flush()
-            print(
-                f"[{len(records)}/{len(plan.tried)}] {found['outcome']} ({found['seconds']} s) {mutant.id}", flush=True
-            )
+    records = Records(plan, given.out)
+    left = _by_plans(given, plan, known, until, records) if given.plans > 0 else dict.fromkeys(range(len(plan.tried)))
+    if given.timeout > 0:
+        _by_tests(given, plan, known, until, records, left)
+    else:
+        for number, found in left.items():
+            if found is not None:
+                records.put(number, 0, found, [])
+    counted = records.counted()
     print()
-    for record in records:
+    for record in counted:
         if record["outcome"] in ("survived", "not reached"):
             print(table.survivor(record))
         elif record["outcome"] == "error":
             print(f"{record['id']}: the trial itself failed\n{record['why']}")
     print()
-    print(table.kinds(records))
+    print(table.kinds(counted))
     print()
-    print(table.table(records, plan.made))
-    if broken:
-        print(f"{len(broken)} trials with nothing changed failed: the figures cannot be trusted", file=sys.stderr)
-        print(*broken, sep="\n", file=sys.stderr)
-    return 1 if broken or any(r["outcome"] == "error" for r in records) else 0
+    print(table.table(counted, plan.made))
+    if len(counted) < len(plan.tried):
+        print(f"cut by time: of {len(plan.tried)} the first {len(counted)} count, {len(records.known)} were judged")
+    if records.broken:
+        print(
+            f"{len(records.broken)} trials with nothing changed failed: the figures cannot be trusted", file=sys.stderr
+        )
+        print(*records.broken, sep="\n", file=sys.stderr)
+    return 1 if records.broken or any(r["outcome"] == "error" for r in counted) else 0
+
+
+def _by_plans(given: argparse.Namespace, plan: Plan, known: Any, until: float,
+              records: Records) -> dict[int, dict[str, Any] | None]:  # fmt: skip
+    """The first stage: those that it leaves to the tests, with what it says of them."""
+    from mutation import plans
+
+    left: dict[int, dict[str, Any] | None] = dict.fromkeys(range(len(plan.tried)))
+    trials: list[Any] = []
+    controls = dict.fromkeys(plan.made, given.controls)
+    reaching = {}
+    for number, (package, mutant) in enumerate(plan.tried):
+        if package not in plans.PACKAGES:
+            continue
+        reaching[number] = known.reaching(mutant, [plans.FILE])
+        if not reaching[number]:
+            left[number] = {"outcome": "not reached", "planned": 0}
+            continue
+        if controls[package]:
+            controls[package] -= 1
+            trials.append((-1 - number, None, reaching[number]))
+        trials.append((number, mutant, reaching[number]))
+    if not trials:
+        return left
+    results = plans.judged(
+        trials, given.plans, given.cache, given.jobs, int(min(given.memory or MOST_GIB, MOST_GIB) * GIB), until
+    )
+    for number, found in results:
+        if number < 0:
+            records.control(plan.tried[-1 - number][0], found)
+        elif found["outcome"] == "survived":
+            left[number] = found
+        else:
+            del left[number]
+            records.put(number, len(reaching[number]), found, [])
+    return left
+
+
+def _by_tests(given: argparse.Namespace, plan: Plan, known: Any, until: float, records: Records,
+              left: dict[int, dict[str, Any] | None]) -> None:  # fmt: skip
+    """The tests, for those that are left."""
+    from mutation import trial
+
+    def jobs() -> Iterator[tuple[Any, workers.Job]]:
+        controls = dict.fromkeys(plan.made, given.controls)
+        for number in left:
+            package, mutant = plan.tried[number]
+            tests = known.reaching(mutant, _files(given, [package]))
+            if controls[package] and tests:
+                controls[package] -= 1
+                salt = f"control {package} {controls[package]}"
+                yield (None, package, tests), partial(_trial, None, tests, given.timeout, package, salt)
+            job = partial(_trial, mutant, tests, given.timeout, package, mutant.id) if tests else partial(_nothing)
+            yield (number, package, tests), job
+
+    results = workers.run(
+        jobs(), given.cache, given.jobs, links=True, memory=int(given.memory * GIB), limit=120.0, until=until
+    )
+    for (number, package, tests), found in results:
+        if number is None:
+            records.control(package, found)
+            continue
+        before = left[number] or {"outcome": "not reached", "planned": 0}
+        found["planned"] = before["planned"]
+        if found["outcome"] == "not reached" and before["outcome"] == "survived":
+            found["outcome"] = "survived"  # by plans alone
+        ordered = sorted(tests, key=lambda test: (trial.rank(package, test), test.seconds))
+        records.put(number, len(tests), found, [test.test for test in ordered[:20]])
 
 
 def _trial(mutant: Any, tests: Any, timeout: float, package: str, salt: str, watch: Any) -> dict[str, Any]:

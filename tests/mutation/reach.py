@@ -155,14 +155,14 @@ def measure(file: str, watch: Callable[[float], None]) -> dict[str, Any]:
     if code not in (0, 1, 5):
         raise RuntimeError(f"{file} cannot be measured: pytest ended with {code}")
     tests = {
-        test: {"seconds": round(noted["seconds"], 3), "hits": _masks(noted["hits"])}
+        test: {"seconds": round(noted["seconds"], 3), "hits": masks(noted["hits"])}
         for test, noted in measuring.tests.items() if noted["passed"]
     }  # fmt: skip
     failed = [test for test, noted in measuring.tests.items() if not noted["passed"]]
-    return {"tests": tests, "imported": _masks(measuring.tracer.imported), "left_out": failed}
+    return {"tests": tests, "imported": masks(measuring.tracer.imported), "left_out": failed}
 
 
-def _masks(hits: Hits) -> dict[str, str]:
+def masks(hits: Hits) -> dict[str, str]:
     """Lines as the bits of a number, by module."""
     return {_module(file): f"{sum(1 << line for line in lines):x}" for file, lines in hits.items() if lines}
 

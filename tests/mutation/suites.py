@@ -13,7 +13,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 _TENSORS = ("tests/schedule", "tests/graph", "tests/tensors", "tests/ops")
 SUITES = {
-    "schedule": (*_TENSORS, "tests/backends/test_cpu_order.py", "tests/backends/test_cuda_ptx.py"),
+    "schedule": (
+        *_TENSORS,
+        "tests/backends/test_cpu_order.py",
+        "tests/backends/test_cuda_ptx.py",
+        "tests/backends/test_whole_graphs.py",
+    ),
     "graph": ("tests/graph", "tests/tensors", "tests/schedule", "tests/ops"),
     "ops": ("tests/ops", "tests/tensors", "tests/schedule", "tests/graph"),
     "calculus": ("tests/calculus", "tests/bindings/test_caches.py"),

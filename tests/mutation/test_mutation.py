@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
-from mutation import excluded, reach, suites, table, workers
+from mutation import excluded, plans, reach, suites, swapped, table, workers
 from mutation.mutants import Mutant, mutants, mutated
+from mutation.records import Plan, Records
 from mutation.trial import Hook
 
 SOURCE = textwrap.dedent('''\
@@ -115,6 +116,109 @@ def test_the_hook_gives_the_changed_module_and_leaves_the_file(tmp_path: Path, m
     finally:
         sys.modules.pop("hooked_sample", None)
     assert "a - b" in file.read_text()
+
+
+IN_PLACE = textwrap.dedent("""\
+    import functools
+
+    FIRST = 3
+
+    @functools.lru_cache
+    def kept(a, b):
+        return a - b
+
+    class Maker:
+        size = 4
+
+        def make(self, n):
+            def inner(x):
+                return [x * k for k in range(n)][0] + x * n
+            return inner
+
+    made = Maker().make(2)
+    by_name = {"kept": kept}
+    calls = [lambda x: x + 1, lambda x: x + 1]
+""")
+
+
+@pytest.fixture
+def in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    (tmp_path / "swapped_sample.py").write_text(IN_PLACE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield importlib.import_module("swapped_sample")
+    sys.modules.pop("swapped_sample", None)
+
+
+def mutant_of(line: str, after: str) -> Mutant:
+    number = IN_PLACE.splitlines().index(line) + 1
+    return next(m for m in mutants("swapped_sample", IN_PLACE) if m.line == number and m.after == after)
+
+
+def test_functions_get_the_changed_code_wherever_they_are_kept(in_place: Any):
+    assert swapped.swap(mutant_of("    return a - b", "a + b"))
+    assert in_place.by_name["kept"](5, 3) == 8
+
+
+def test_what_was_made_by_a_function_gets_the_changed_code_and_so_does_what_it_makes(in_place: Any):
+    assert in_place.made(5) == 10
+    assert swapped.swap(mutant_of("            return [x * k for k in range(n)][0] + x * n", "x / n"))
+    assert (in_place.made(5), in_place.Maker().make(5)(5)) == (2.5, 1.0)
+
+
+def test_of_functions_alike_on_a_line_only_one_is_changed(in_place: Any):
+    assert swapped.swap(mutant_of("calls = [lambda x: x + 1, lambda x: x + 1]", "x - 1"))
+    assert sorted(call(5) for call in in_place.calls) == [4, 6]
+
+
+@pytest.mark.parametrize(("line", "after"), [("FIRST = 3", "4"), ("    size = 4", "5")])
+def test_what_is_made_at_import_cannot_be_changed_in_place(in_place: Any, line: str, after: str):
+    assert not swapped.swap(mutant_of(line, after))
+    assert (in_place.FIRST, in_place.Maker.size) == (3, 4)
+
+
+def test_numbers_that_are_equal_but_of_other_types_are_other_code():
+    one, truth = (compile(f"def f():\n    return {x}\n", "f.py", "exec") for x in ("1", "True"))
+    assert [(a.co_name, b.co_name) for a, b in swapped.differing(one, truth)] == [("f", "f")]
+    assert not [*swapped.differing(one, one)]
+
+
+def test_the_same_code_anew_changes_nothing(in_place: Any):
+    assert swapped.renew(["swapped_sample"]) == 5  # kept, make, made and the two calls
+    assert (in_place.kept(5, 3), in_place.made(5)) == (2, 10)
+
+
+def test_a_plan_that_is_another_is_told():
+    planned = plans.load()
+    name = "sum of rows"
+    kept = plans.expected()[name]
+    assert plans.difference(planned, name, kept) is None
+    assert plans.difference(planned, name, kept[:-1]) == f"{name}: another number of plans"
+    told = plans.difference(planned, name, [kept[0], "1 2 3", *kept[2:]])
+    assert told is not None
+    assert told.startswith(f"{name} on small blocks: was 1 2 3, is ")
+
+
+def test_what_several_processes_have_measured_is_put_together():
+    parts = [
+        {"tests": {name: {"seconds": 1.0}}, "left_out": [f"not {name}"], "seconds": 2.0, "imported": {"m": mask}}
+        for name, mask in (("a", "3"), ("b", "6"))
+    ]
+    whole = plans.merged(parts)
+    assert whole["imported"] == {"m": "7"}
+    assert ([*whole["tests"]], whole["left_out"], whole["seconds"]) == (["a", "b"], ["not a", "not b"], 4.0)
+    assert sorted(name for group in plans.groups() for name in group) == sorted(plans.expected())
+
+
+def test_what_was_judged_out_of_turn_does_not_count(tmp_path: Path):
+    """Else a run that is cut short would have all that is noticed at once, and few that are not."""
+    made = mutants("m", SOURCE)[:4]
+    plan = Plan()
+    plan.tried = [("graph", mutant) for mutant in made]
+    records = Records(plan, tmp_path / "out.jsonl")
+    for number, outcome in ((1, "killed"), (3, "killed"), (0, "survived")):
+        records.put(number, 1, {"outcome": outcome}, [])
+    assert [record["outcome"] for record in records.counted()] == ["survived", "killed"]
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 3
 
 
 def sampled(name: str = "", function: str = "", compared: tuple[str, ...] = ()) -> Mutant:

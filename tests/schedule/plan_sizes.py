@@ -25,6 +25,8 @@ import numpy as np
 import eshkol as ek
 from eshkol.atlas.machines import BLOCKS, CORES, MATRICES, Precision
 from eshkol.backends.blocks import DESCRIPTION
+from eshkol.backends.xla.backend import DESCRIPTION as GRAPHS
+from eshkol.errors import BackendUnavailable
 from eshkol.graph.function import trace
 from eshkol.graph.node import Node
 from eshkol.ops.row import Aval
@@ -32,13 +34,14 @@ from eshkol.schedule.cache import nothing_kept
 from eshkol.schedule.pipeline import compiled
 from eshkol.schedule.plan.arena import arranged
 from eshkol.schedule.plan.steps import Copy, Launch, OnHost, Plan, Together, planned, walk
+from eshkol.schedule.run.whole import WholePlan
 from eshkol.tensors.value import Tensor
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
 
-from plan_texts import conditions_text, digest, text
-from planned_functions import FUNCTIONS, SINGLE, Case, Function, total
+from plan_texts import conditions_text, digest, said, text
+from planned_functions import AS_GRAPHS, FUNCTIONS, SINGLE, Case, Function, total
 
 KEPT = Path(__file__).parent / "plan_sizes.txt"
 WRITE = "PYTHONPATH=src:tests .venv/bin/python tests/schedule/plan_sizes.py"
@@ -128,6 +131,45 @@ class Planned(NamedTuple):
         return f"{sizes(self.plan)} {digest(self.text)}"
 
 
+class Written(NamedTuple):
+    """The text that a machine for whole graphs is given for a function."""
+
+    way: str
+    text: str
+
+    @property
+    def kept(self) -> str:
+        return f"{self.text.count(chr(10))} {digest(self.text)}"
+
+
+class Writer:
+    """A machine for whole graphs that keeps what it is given."""
+
+    description = GRAPHS
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def graph_program(self, written: str, outs: Any) -> Writer:
+        self.text = f"{written}{said(outs)}"
+        return self
+
+
+def written(graph: Graph) -> str:
+    """What a machine for whole graphs is given: the first parameter is donated; and with every node looked at."""
+    given = {"donated": range(1)}, {"looked_at": True}
+    return "\n".join(_given(graph, **options) for options in given)
+
+
+def _given(graph: Graph, **options: Any) -> str:
+    machine = Writer()
+    try:
+        WholePlan(graph.results, graph.params, machine, **options)
+    except BackendUnavailable as refused:  # such as what only the host computes
+        return refused.message
+    return machine.text
+
+
 def _functions(case: Case) -> dict[str, Function]:
     """A function, and its derivative, by what they are called."""
     smooth = tuple(k for k, spec in enumerate(case.inputs) if _aval(spec).dtype.is_float)
@@ -156,18 +198,21 @@ def _for_all_lengths(name: str) -> Iterator[Planned]:
             yield Planned(f"{name}{which} on {machine}, told lengths", made.plan, found)
 
 
-def plans(name: str) -> Iterator[Planned]:
+def plans(name: str) -> Iterator[Planned | Written]:
     """The plans of a function: for each machine, and those of its derivative."""
     if FUNCTIONS[name].told:
         yield from _for_all_lengths(name)
         return
-    for which, (results, params) in graphs(name):
+    for which, graph in graphs(name):
+        results, params = graph
         for machine in FUNCTIONS[name].machines:
             if machine == ALONE:
                 plan = planned(results, params, MACHINES["cpu"], fused=False)
             else:
                 plan = compiled(results, params, MACHINES[machine])
             yield Planned(f"{name}{which} on {machine}", plan)
+        if name in AS_GRAPHS:
+            yield Written(f"{name}{which} as a text", written(graph))
 
 
 def line(name: str) -> str:

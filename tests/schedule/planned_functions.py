@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import planned_arrays as arrays
 import planned_edges as edges
 import planned_numerics as numerics
 import planned_ways as ways
@@ -505,6 +506,13 @@ FURTHER: dict[str, Case] = {
         ((HALF, (2, 32, 10, 9)), (HALF, (32, 16, 2, 2)), (HALF, (24, 5, 2, 2)), (HALF, (1, 16, 3, 4, 5)),
          (HALF, (16, 16, 2, 2, 2))), ARRAYS, False,
     ),
+    "integers as arrays": Case(
+        arrays.of_integers, (("int32", (4, 3)), ("uint8", (4, 3)), (TRUTH, (4, 3))), CPU, False,
+    ),
+    "floats as arrays": Case(arrays.of_floats, (("float64", (4, 3)), (HALF, (4, 3))), CPU, False),
+    "places as arrays": Case(
+        arrays.of_places, ((4, 3), (WHOLE, (2, 3)), ("uint64", (2,)), (TRUTH, (4, 3))), CPU, False,
+    ),
     "attended": Case(
         whole.attended, ((HALF, (2, 4, 9, 16)),) * 3 + ((TRUTH, (9, 9)), (HALF, (4, 9, 9))), ARRAYS,
     ),
@@ -532,3 +540,18 @@ def total(function: Function) -> Function:
         return sum(ek.sin(y.astype(ek.float32)).sum() for y in parts if y.dtype.is_float)
 
     return of
+
+
+# Those whose texts for machines that take whole graphs are kept, too: three for each line that writes them, if any.
+AS_GRAPHS = frozenset({
+    "floats as arrays", "integers as arrays", "places as arrays",
+    "branches", "chains", "chosen", "columns left over", "complex comparisons", "complex parts", "complex ways",
+    "convolved", "diagonal", "diagonals", "distances", "dtypes between", "empty algebra", "exponentials",
+    "factored", "followed", "followed apart", "gathered", "gelu", "grouped", "half products", "halves",
+    "halves in order", "handed on", "in rounds", "integers", "inverses", "large", "larger loss", "left over",
+    "left to lanes", "line", "logic", "long signals alone", "magnitudes", "many updates", "nothing left", "of none",
+    "of nothing", "of one operand", "of orders", "one hot", "picked in rows", "places", "places in planes",
+    "pooled apart", "pooled over", "powers", "products beside", "random bits", "ranks", "reduced", "rolled",
+    "rounds", "searched", "softmax", "solid", "sorted", "spectra", "spectra across", "spectra in rounds",
+    "spectrum", "symmetric matrices", "tallied", "to the power",
+})  # fmt: skip

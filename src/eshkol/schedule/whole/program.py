@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 
 from eshkol.errors import BackendUnavailable, TensorError
 from eshkol.graph.control import COND, SCAN, WHILE
+from eshkol.graph.custom import CHECKPOINT
 from eshkol.graph.node import Node, host_array
 from eshkol.ops import dtypes
 from eshkol.ops.dtypes import DType
-from eshkol.ops.row import Aval, Host, Macro, Pull, Push, Shape, Update
+from eshkol.ops.row import Aval, Host, Macro, Parts, Pull, Push, Shape, Update
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST, PICK
-from eshkol.schedule.kernels.kernel import described, lowering
+from eshkol.schedule.kernels.kernel import composed, described, lowering
 from eshkol.schedule.order import needed
 from eshkol.schedule.run.failures import where_asked
 from eshkol.schedule.whole import control
@@ -128,6 +129,10 @@ class _Graph:
         alive = len(self.t.cells)
         if node.op in LOOPS:
             found = LOOPS[node.op](self.t, node.attrs, inputs, self._function)
+        elif node.op is CHECKPOINT:  # as it is where nodes are looked at: its first inputs are its results
+            found = [*inputs[: node.attrs.results]]
+        elif type(node.op.lower) is Parts:
+            found = self._composed(node, inputs)
         elif node.op.name in ROWS:
             found = list(arrays_of(ROWS[node.op.name](self.t, node, *inputs)))
         elif node.dtype.is_complex and node.op.name in COMPLEX:
@@ -135,6 +140,13 @@ class _Graph:
         else:
             found = self._replayed(node, inputs)
         del self.t.cells[alive:]
+        return found
+
+    def _composed(self, node: Node, inputs: Sequence[Value]) -> list[Value]:
+        """What a node is composed of, which is not looked at: the node is."""
+        looked_at, self.looked_at = self.looked_at, False
+        found = self.write([composed(node)], dict(zip(node.inputs, inputs, strict=True)))
+        self.looked_at = looked_at
         return found
 
     def _function(self, function: Any, inputs: Sequence[Value]) -> list[Value]:
