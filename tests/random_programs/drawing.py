@@ -23,11 +23,12 @@ class Sizes:
 
     extents: tuple[int, ...]
     largest: int
+    besides: tuple[str, ...] = ()  # kinds of steps that are drawn besides the others
 
 
 SMALL = Sizes((1, 1, 1, 2, 2, 3, 4, 5), 400)
 # For machines that do with fewer elements otherwise than with more; a few multiples of four among them.
-WIDE = Sizes((1, 1, 2, 3, 5, 6, 8, 20, 33, 64), 4000)
+WIDE = Sizes((1, 2, 3, 5, 6, 7, 8, 20, 33, 64), 4000, ("sum beside a row",) * 12)
 MOST_AXES = 5
 GREATEST = 1e4  # magnitude; what is larger is not gone on with
 DTYPES = ("float64",) * 12 + (
@@ -122,6 +123,7 @@ def draw_program(
         shape = whole[c.integer(0, len(whole)) if chance(c, 40) else 0 :]
         shape = tuple(1 if n and chance(c, 20) else n for n in shape)
         draft.add_leaf(leaf(c, shape, c.pick(dtypes) if k else "float64"))
+    kinds = [*kinds, *(KINDS[name] for name in sizes.besides)]
     for _ in range(c.integer(2, most)):
         chosen = c.pick(kinds).choose(c, draft.values)
         if chosen is None:

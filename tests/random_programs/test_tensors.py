@@ -71,7 +71,7 @@ def test_both_oracles_say_the_same_of_what_is_not_finite(name):
     values = [Known(line, True), Known(line.reshape(3, 2), True), Known(np.array([[0.5, -np.inf]]), True)]
     for seed in range(10):
         step = KINDS[name].choose(Seeded(seed), values)
-        if step is not None:
+        if isinstance(step, Step):  # one that brings leaves of its own is compared wherever it is drawn
             alone(step, [values[k].array for k in step.args])
 
 

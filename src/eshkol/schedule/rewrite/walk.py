@@ -56,8 +56,10 @@ _functions: dict[Hashable, dict[int, tuple[Function, Function]]] = {}  # by id, 
 
 def functions_of(node: Node) -> dict[str, Function]:
     """The functions that a loop or branch runs, by the names that they have in its attributes."""
-    fields: dict[str, Any] = getattr(node.attrs, "_asdict", dict)() if node.data is None else {}
-    return {name: f for name, f in fields.items() if isinstance(f, Function)}
+    attrs = node.attrs
+    if node.data is not None or not isinstance(attrs, tuple) or not any([isinstance(f, Function) for f in attrs]):
+        return {}
+    return {name: f for name, f in attrs._asdict().items() if isinstance(f, Function)}
 
 
 def everywhere(graph_pass: Pass) -> Pass:
