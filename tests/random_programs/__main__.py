@@ -23,7 +23,9 @@ from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).resolve().parent.parent
-BACKENDS = ("cpu", "discrete", "blocks", "reference", "cuda", "opencl", "webgpu", "vulkan", "wasm", "xla")
+BACKENDS = (
+    "cpu", "discrete", "blocks", "card", "card:1", "reference", "cuda", "opencl", "webgpu", "vulkan", "wasm", "xla",
+)  # fmt: skip
 HOWS = (  # threads, whether LLVM optimizes, and whether what was compiled is kept on disk, for whoever comes next
     {"ESHKOL_THREADS": "1", "ESHKOL_OPTIMIZE": "1"},
     {"ESHKOL_THREADS": "3", "ESHKOL_OPTIMIZE": "0", "ESHKOL_CACHE_BYTES": "0"},

@@ -7,6 +7,7 @@ So every step fits the shapes and the domain of what it meets, and nothing grows
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,19 @@ from random_programs import bodies, complex_steps, length_steps, matrix_steps, s
 from random_programs.choosing import Chooser, chance, generator
 from random_programs.program import KINDS, Kind, Known, Leaf, Program, Step, alone
 
-EXTENTS = (1, 1, 1, 2, 2, 3, 4, 5)
-LARGEST = 400  # elements
+
+@dataclass(frozen=True)
+class Sizes:
+    """How long axes are, and how many elements a value has at most."""
+
+    extents: tuple[int, ...]
+    largest: int
+    besides: tuple[str, ...] = ()  # kinds of steps that are drawn besides the others
+
+
+SMALL = Sizes((1, 1, 1, 2, 2, 3, 4, 5), 400)
+# For machines that do with fewer elements otherwise than with more; a few multiples of four among them.
+WIDE = Sizes((1, 2, 3, 5, 6, 7, 8, 20, 33, 64), 4000, ("sum beside a row",) * 12)
 MOST_AXES = 5
 GREATEST = 1e4  # magnitude; what is larger is not gone on with
 DTYPES = ("float64",) * 12 + (
@@ -78,8 +90,8 @@ def _bfloat16() -> Any:
 class Draft:
     """A program while it is drawn."""
 
-    def __init__(self, c: Chooser) -> None:
-        self.c, self.program, self.values = c, Program(), []
+    def __init__(self, largest: int) -> None:
+        self.largest, self.program, self.values = largest, Program(), []
 
     def add_leaf(self, made: Leaf) -> int:
         self.program.entries.append(made)
@@ -89,7 +101,7 @@ class Draft:
     def add_step(self, step: Step) -> bool:
         """Take a step in, unless what it gives is too large in some way."""
         found = alone(step, [self.values[k].array for k in step.args])
-        if found.size > LARGEST or found.ndim > MOST_AXES or magnitude(found) > GREATEST:
+        if found.size > self.largest or found.ndim > MOST_AXES or magnitude(found) > GREATEST:
             return False
         size = max([magnitude(found), *(self.values[k].size_ for k in step.args)])
         self.program.entries.append(step)
@@ -98,17 +110,20 @@ class Draft:
 
 
 def draw_program(
-    c: Chooser, most: int = 10, kinds: Sequence[Kind] = WEIGHTED, dtypes: Sequence[str] = DTYPES
+    c: Chooser, most: int = 10, kinds: Sequence[Kind] = WEIGHTED, dtypes: Sequence[str] = DTYPES, sizes: Sizes = SMALL
 ) -> tuple[Program, list[Known]]:
     """A program of steps of some kinds, and its values by the oracle."""
-    draft = Draft(c)
-    whole = tuple(c.pick(EXTENTS) for _ in range(c.integer(0, 3)))
+    draft = Draft(sizes.largest)
+    whole = tuple(c.pick(sizes.extents) for _ in range(c.integer(0, 3)))
+    while int(np.prod(whole)) > sizes.largest:
+        whole = whole[1:]
     if whole and chance(c, 6):
         whole = (*whole[:-1], 0) if chance(c, 50) else (0, *whole[1:])
     for k in range(c.integer(1, 4)):
         shape = whole[c.integer(0, len(whole)) if chance(c, 40) else 0 :]
         shape = tuple(1 if n and chance(c, 20) else n for n in shape)
         draft.add_leaf(leaf(c, shape, c.pick(dtypes) if k else "float64"))
+    kinds = [*kinds, *(KINDS[name] for name in sizes.besides)]
     for _ in range(c.integer(2, most)):
         chosen = c.pick(kinds).choose(c, draft.values)
         if chosen is None:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import eshkol as ek
-from random_programs.choosing import Chooser, chance, order, some
-from random_programs.program import Known, Step, kind
+from random_programs.choosing import Chooser, chance, generator, order, some
+from random_programs.program import Known, Leaf, Step, kind
 
 
 def place(c: Chooser, values: Sequence[Known], test: Callable[[Known], bool] = lambda v: True) -> int | None:
@@ -326,6 +326,25 @@ def _reduced(c: Chooser, values: Sequence[Known]) -> Step | None:
     exact = values[k].exact and name in ("max", "min")
     axes = _axes(c, values[k].ndim)
     return Step("reduce", (k,), (name, axes, chance(c, 40)), exact=exact)
+
+
+def _beside_rows(a: tuple[str, tuple[int, ...]], x: Any, w: Any) -> Any:
+    op, axes = a
+    return (x + w if op == "add" else x * w).sum(axis=axes)
+
+
+@kind("sum beside a row", _beside_rows, numpys=_beside_rows, weight=0)
+def _sum_beside_a_row(c: Chooser, values: Sequence[Known]) -> Any:
+    """A sum of what is computed from a value and a row that is repeated along it, which is nowhere as a whole."""
+    k = place(c, values, lambda v: v.array.dtype.kind == "f" and v.ndim > 0 and v.size > 1)
+    if k is None:
+        return None
+    shape, dtype = values[k].shape, values[k].array.dtype
+    row = tuple(1 if chance(c, 10) else n for n in shape[-c.integer(1, len(shape)) :])
+    axes = tuple(range(len(shape))) if chance(c, 70) else tuple(sorted(set(some(c, range(len(shape)), 1, 2))))
+    data = c.pick(("add", "mul")), axes
+    given = Leaf(np.asarray(generator(c).normal(size=row)).astype(dtype))
+    return [k, given], lambda args: Step("sum beside a row", args, data)
 
 
 def _softmax(a: tuple[str, int], x: Any) -> Any:

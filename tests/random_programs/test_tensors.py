@@ -71,7 +71,7 @@ def test_both_oracles_say_the_same_of_what_is_not_finite(name):
     values = [Known(line, True), Known(line.reshape(3, 2), True), Known(np.array([[0.5, -np.inf]]), True)]
     for seed in range(10):
         step = KINDS[name].choose(Seeded(seed), values)
-        if step is not None:
+        if isinstance(step, Step):  # one that brings leaves of its own is compared wherever it is drawn
             alone(step, [values[k].array for k in step.args])
 
 
@@ -85,11 +85,11 @@ def test_one_command_covers_several_backends():
     command = [sys.executable, "-m", "random_programs", "--count", "4", "--fresh", "2", "--most", "2"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
-        [*command, "--backend", "reference,blocks"], capture_output=True, text=True, env=environment, cwd=TESTS
+        [*command, "--backend", "reference,card"], capture_output=True, text=True, env=environment, cwd=TESTS
     )
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
-    assert [line.split(":")[0] for line in lines[-2:]] == ["reference", "blocks"]
+    assert [line.split(":")[0] for line in lines[-2:]] == ["reference", "card"]
     assert all("a second of one job" in line and "ms of processor each" in line for line in lines[-2:])
     unknown = subprocess.run([*command, "--backend", "cpu,abacus"], capture_output=True, text=True, env=environment)
     assert unknown.returncode == 2
@@ -106,13 +106,16 @@ def test_drawn_by_hypothesis(data):
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize(("backend", "count"), [("reference", amount(80_000, 1_980)), ("cpu", amount(20_000, 24))])
+@pytest.mark.parametrize(("backend", "count"), [
+    ("reference", amount(80_000, 1_820)), ("card", amount(20_000, 120)), ("card:1", amount(4_000, 40)),
+    ("cpu", amount(20_000, 24)),
+])  # fmt: skip
 def test_drawn_from_seeds(backend, count, part):
     tally = Tally()
     for seed in range(part * 100_000, part * 100_000 + count // PARTS):
         failure = attempt(seed, backend, 1, tally, STEPS)
         assert failure is None, str(smallest(failure))
-    few = count < 100  # of which shares say little
-    assert tally.programs > (0.5 if few else 0.8) * count / PARTS
+    few = count < 200  # of which shares say little
+    assert tally.programs > (0.3 if few else 0.8) * count / PARTS
     assert sum(tally.ways.values()) > (0 if few else 0.6) * tally.programs
     assert tally.programs < 100 or len(tally.ways) == len(WAYS)

@@ -270,7 +270,12 @@ class Opcode:
         return tuple(k for k, f in enumerate(self.fields) if f.kind in (Kind.TYPE, Kind.IMMEDIATE))
 
     @cached_property
-    def typings(self) -> dict[tuple[Type, ...], tuple[Type, ...]]:
+    def addressed(self) -> tuple[int, ...]:
+        """The positions of the operands that are addresses."""
+        return tuple(k for k, f in enumerate(self.fields) if f.kind in MEMORY_KINDS)
+
+    @cached_property
+    def typings(self) -> dict[tuple[Any, ...], tuple[Type, ...]]:
         """What `resolve_types` has found: the types written, by those that decide them. Only what is legal is kept."""
         return {}
 
@@ -428,9 +433,9 @@ def resolve_types(instruction: Instruction, inputs: Sequence[Type]) -> tuple[Typ
     This is the typing rule of every row. Operands of the wrong type are an IsaError.
     """
     op = instruction.op
-    if op.memory:  # which operand an input is the index of depends on the addresses
-        return _resolved(instruction, inputs)
     given = [v.ty if isinstance(v := instruction.operands[k], Immediate) else v for k in op.deciding]
+    if op.memory:  # which operand an input is the index of depends on the addresses
+        given += [address_register(instruction.operands[k]) is not None for k in op.addressed]
     key = (*given, *inputs)
     found = op.typings.get(key)
     if found is None:

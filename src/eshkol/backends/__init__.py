@@ -10,8 +10,9 @@ from eshkol.errors import BackendUnavailable
 
 _PLACES: Mapping[str, str] = {
     "reference": "ReferenceBackend", "cpu": "CpuBackend", "discrete": "DiscreteBackend", "blocks": "BlocksBackend",
-    "cuda": "CudaBackend", "rocm": "RocmBackend", "opencl": "OpenClBackend", "webgpu": "WebGpuBackend",
-    "vulkan": "VulkanBackend", "metal": "MetalBackend", "wasm": "WasmBackend", "xla": "XlaBackend",
+    "card": "CardBackend", "cuda": "CudaBackend", "rocm": "RocmBackend", "opencl": "OpenClBackend",
+    "webgpu": "WebGpuBackend", "vulkan": "VulkanBackend", "metal": "MetalBackend", "wasm": "WasmBackend",
+    "xla": "XlaBackend",
 }  # fmt: skip
 """Name of the folder → name of the class in it."""
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -93,20 +94,27 @@ class Decoded:
     """What does not change about an instruction from step to step, nor from launch to launch."""
 
     __slots__ = (
-        "collective", "computes", "effect", "instruction", "meaning", "next", "predicates", "reads", "typed", "values",
-        "where", "writes",
+        "collective", "computes", "effect", "instruction", "meaning", "next", "predicates", "reads", "typed", "where",
+        "writes",
     )  # fmt: skip
 
     def __init__(self, i: Instruction) -> None:
-        self.instruction, self.collective = i, is_collective(i)
-        self.meaning, self.next = i.op.meaning, i.op.control is Control.NEXT
-        self.computes = isinstance(i.op.meaning, Values)
-        self.effect = i.op.meaning.fn if isinstance(i.op.meaning, Effect) else None
-        self.reads, self.writes, self.predicates = i.reads(), i.writes(), i.of_kind(Kind.PDEF)
+        op = i.op
+        meaning, touched = op.meaning, i.touched
+        self.instruction, self.meaning, self.next = i, meaning, op.control is Control.NEXT
+        self.collective = bool(op.memory) and is_collective(i)
+        self.computes = isinstance(meaning, Values)
+        self.effect = meaning.fn if isinstance(meaning, Effect) else None
+        self.reads, self.writes = touched.reads, touched.writes
+        self.predicates = i.of_kind(Kind.PDEF) if op.places[Kind.PDEF] else []
         self.where = [r.index for r in self.reads]
         self.typed: dict[tuple[Type, ...], Typed] = {}  # by the types of the registers read
-        pairs = zip(i.op.fields, i.operands, strict=True)
-        self.values = [(f.kind is Kind.USE, v) for f, v in pairs if f.kind in (Kind.USE, Kind.PUSE)]
+
+    @property
+    def values(self) -> list[tuple[bool, Any]]:
+        """What goes in, in order, and whether each is a register: else it is a predicate."""
+        pairs = zip(self.instruction.op.fields, self.instruction.operands, strict=True)
+        return [(f.kind is Kind.USE, v) for f, v in pairs if f.kind in (Kind.USE, Kind.PUSE)]
 
     @staticmethod
     def of(program: Program) -> list[Decoded]:
@@ -114,6 +122,15 @@ class Decoded:
         found: list[Decoded] | None = program.__dict__.get("_decoded")
         if found is None:
             found = program.__dict__["_decoded"] = [Decoded(i) for i in program.instructions]
+        return found
+
+    @staticmethod
+    def specials(program: Program) -> list[int]:
+        """The special registers that a program reads."""
+        found: list[int] | None = program.__dict__.get("_specials")
+        if found is None:
+            read = {k for decoded in Decoded.of(program) for k in decoded.where}
+            found = program.__dict__["_specials"] = sorted(SPECIAL_TYPES.keys() & read)
         return found
 
     def of_types(self, types: tuple[Type, ...]) -> Typed:
@@ -166,7 +183,7 @@ class LockstepMachine:
             LANE: lambda: everyone % self.launch.block_size % block_x, BLOCK: lambda: self.block_of_lane % grid_x,
             BLOCK_SIZE: lambda: np.full(self.count, block_x), GLOBAL: lambda: everyone,
         }  # fmt: skip
-        for index in SPECIAL_TYPES.keys() & {k for decoded in self.decoded for k in decoded.where}:
+        for index in Decoded.specials(self.program):
             ty = SPECIAL_TYPES[index]
             self.registers.write(Register(index), ty, everyone, values[index]().astype(ty.dtype))
 
@@ -184,6 +201,8 @@ class LockstepMachine:
                     self.go(self.pc + 1, self.lanes)
                 self._choose()
             goes_on = False
+            if not self.groups and self.lanes.size == self.count:
+                self._compute_together(end)
             if self.pc >= end:
                 self.ended[self.lanes] = True
                 continue
@@ -198,6 +217,38 @@ class LockstepMachine:
                 request, deliver = self.exchange_wanted
                 self.exchange_wanted = None
                 deliver((yield request))
+
+    def _compute_together(self, end: int) -> None:
+        """What only computes, up to the next instruction that does more, or may not be legal: of all lanes at once.
+
+        It is done as `_step` does it, without asking after each whether lanes have parted.
+        """
+        registers, decoded, pc = self.registers, self.decoded, self.pc
+        held, values, lanes = registers.uniform, registers.values, self.lanes
+        last = min(end, pc + self.step_limit - self.steps)  # what is beyond the limit is refused where it is counted
+        while pc < last:
+            now = decoded[pc]
+            if not now.computes:
+                break
+            typed = now.typed.get(tuple([held.get(k) for k in now.where]))  # type: ignore[arg-type]
+            if typed is None or typed.registers is None:
+                break
+            try:
+                result = typed.evaluate([values[key] for key in typed.registers])
+            except LaneFault as fault:
+                self.pc = pc
+                raise self.failure(fault.message, fault.hint, fault.lanes) from None
+            for predicate in now.predicates:
+                registers.write_predicate(predicate, lanes, result)
+            for register, ty in typed.outputs:
+                index = register.index
+                if held.get(index) is ty:
+                    values[index, ty][...] = result
+                else:
+                    registers.write(register, ty, lanes, result)
+            pc += 1
+        self.steps += pc - self.pc
+        self.pc = pc
 
     def _choose(self) -> None:
         """Take the group that executes next."""

@@ -36,8 +36,9 @@ class Memory:
         """Refuse accesses of `size` bytes that leave the region or are not aligned."""
         if not offsets.size:
             return
-        together = int(np.bitwise_or.reduce(offsets, axis=None))  # below 0 if one of them is, crooked if one of them is
-        if together < 0 or int(np.maximum.reduce(offsets, axis=None)) + size > limit:
+        # Below 0 if one of them is, crooked if one of them is, and no less than the greatest of them.
+        together = int(np.bitwise_or.reduce(offsets, axis=None))
+        if together < 0 or (together + size > limit and int(np.maximum.reduce(offsets, axis=None)) + size > limit):
             outside = (offsets < 0) | (offsets + size > limit)
             first = int(offsets[outside][0])
             raise LaneFault(

@@ -8,7 +8,6 @@ Bodies of loops and branches are graphs by themselves: `everywhere` makes a pass
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
 
 from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.function import Function
@@ -56,8 +55,10 @@ _functions: dict[Hashable, dict[int, tuple[Function, Function]]] = {}  # by id, 
 
 def functions_of(node: Node) -> dict[str, Function]:
     """The functions that a loop or branch runs, by the names that they have in its attributes."""
-    fields: dict[str, Any] = getattr(node.attrs, "_asdict", dict)() if node.data is None else {}
-    return {name: f for name, f in fields.items() if isinstance(f, Function)}
+    attrs = node.attrs
+    if node.data is not None or not hasattr(attrs, "_fields") or Function not in map(type, attrs):
+        return {}
+    return {name: f for name, f in zip(attrs._fields, attrs, strict=True) if isinstance(f, Function)}
 
 
 def everywhere(graph_pass: Pass) -> Pass:
