@@ -12,6 +12,9 @@ from lazy_driver import LazyDriver
 import eshkol as ek
 from eshkol.backends.cuda import backend as backends
 from eshkol.backends.cuda.streams import MOST
+from eshkol.errors import IndexOutOfRange
+from eshkol.runtime.launches import MOST_EARLY, NativeLaunch, early_steps
+from eshkol.runtime.sequence import CALL, JUMP, NEXT, UNLESS
 
 RNG = np.random.default_rng(8)
 pytestmark = pytest.mark.unchecked("validation reads what it compares, and waits for it")
@@ -222,3 +225,44 @@ def test_a_machine_that_stands_for_a_gpu_has_streams_by_name(monkeypatch):
     aside.synchronize()
     assert aside.query()
     assert x.sum().item() == 6
+
+
+def test_the_host_waits_for_launches_that_can_fail_alone(monkeypatch):
+    """Where only the first can, others are still to be done when a call returns; as launches and as a graph."""
+
+    def checks(a, b, c, can_fail, d, shared=0):
+        return plain(a, b, c, len(made) < 1 and not made.append(a), d)  # the first module of a sequence alone
+
+    with installed(monkeypatch, LazyDriver()) as driver, ek.device("cuda"):
+        x, places = ek.tensor(np.arange(6.0)), ek.tensor(np.array([1, 5]))
+        stream = ek.cuda.current_stream()
+        made: list[object] = []
+        plain = backends.Loaded
+        monkeypatch.setattr(backends, "Loaded", checks)
+        f = ek.jit(lambda x, i: ek.cumsum(ek.cumsum(x[i] * 2 + x.sum())))
+        want = np.cumsum(np.cumsum(np.array([2.0, 10.0]) + 15))
+        for _ in range(5):
+            waits = driver.calls.count("cuStreamSynchronize")
+            found = f(x, places)
+            assert driver.calls.count("cuStreamSynchronize") == waits
+            assert pending(driver, stream), "the host has waited for everything"
+            np.testing.assert_array_equal(found.numpy(), want)
+        assert driver.calls.count("cuEventSynchronize") >= 5
+        with pytest.raises(IndexOutOfRange, match="an index is out of range for an axis of extent 6"):
+            f(x, ek.tensor(np.array([1, 6])))
+        np.testing.assert_array_equal(f(x, places).numpy(), want)
+
+
+def test_which_launches_are_waited_for():
+    """Those up to the last that can fail, where they are few, are done once, and nothing is looked at."""
+    sure, unsure = (NativeLaunch(0, 1, 1, 0, b"", [], 0, can_fail) for can_fail in (False, True))
+    call = [(CALL, k, 0, 0, 0, 0) for k in range(3)]
+    launches = [sure, unsure, sure]
+    assert early_steps(call, launches) == 2
+    assert early_steps(call, [sure, sure, sure]) == 0, "there is none"
+    assert early_steps([*call, (NEXT, 0, 1, 9, 2, 0)], launches) == 2, "a loop behind them"
+    assert early_steps([*call, (NEXT, 0, 1, 9, 1, 0)], launches) == 0, "a loop that has them"
+    assert early_steps([*call, (UNLESS, 0, 0, 1, 0, 0)], launches) == 0, "the host looks at something else"
+    assert early_steps([(JUMP, 1, 0, 0, 0, 0), *call], launches) == 3
+    assert early_steps([(JUMP, 4, 0, 0, 0, 0), *call], launches) == 0, "they are left out"
+    assert early_steps([call[0]] * MOST_EARLY + call, launches) == 0, "they are many"
