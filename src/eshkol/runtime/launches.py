@@ -157,8 +157,8 @@ class NativeLaunches:
     """Steps ready to be run. The statuses of launches lie one after another from `statuses` on, if lanes can fail.
 
     `seen` is memory of the host, of two words for each launch and at least one. Steps that look at nothing of the
-    device's may be run as a graph. With an event of the driver's the host waits for the statuses of early launches alone
-    where no others can fail (`early_steps`).
+    device's may be run as a graph. With an event of the driver's the host waits for the statuses of early launches
+    alone where no others can fail (`early_steps`).
     """
 
     def __init__(
