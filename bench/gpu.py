@@ -132,13 +132,13 @@ def _raced(
             torch.cuda.synchronize()
 
         contestants["PyTorch"] = bursting
-    return _with_events(machine, torch, race(name, contestants, work=work * count, unit=unit, budget=0.4), contestants)
+    return with_events(machine, torch, race(name, contestants, work=work * count, unit=unit, budget=0.4), contestants)
 
 
 EVENTS = 9  # bursts that the device's time is the median of
 
 
-def _with_events(machine: Any, torch: Any, result: Result, contestants: dict[str, Callable[[], object]]) -> Result:
+def with_events(machine: Any, torch: Any, result: Result, contestants: dict[str, Callable[[], object]]) -> Result:
     """The same with the devices' own times."""
     seconds = dict(result.seconds)
     for who, burst in contestants.items():
@@ -186,7 +186,7 @@ def _trained(machine: Any, torch: Any, name: str) -> Result:
         for who, net in (("PyTorch", other), ("torch.compile", torch.compile(other))):
             contestants[who] = _torch_burst(torch, net, torch.from_numpy(x).cuda(), torch.from_numpy(y).cuda())
     found = race(f"{name} step", contestants, work=STEPS, unit="steps", budget=0.6)
-    return _with_events(machine, torch, found, contestants)
+    return with_events(machine, torch, found, contestants)
 
 
 def _torch_burst(torch: Any, net: Any, x: Any, y: Any) -> Callable[[], None]:

@@ -44,8 +44,8 @@ FLAGS = (
          "(gpu.md)), `opencl`, `opencl:1` … ([OpenCL](opencl.md)), `webgpu` ([WebGPU](webgpu.md)), `vulkan` ([Vulkan]"
          "(vulkan.md)), `metal` ([Metal](metal.md)), `wasm` ([WebAssembly](wasm.md)), `rocm` ([AMD](rocm.md)), `xla` "
          "([XLA](xla.md)), `discrete` (the CPU with memory of its own), `blocks` (kernels for blocks of lanes, "
-         "interpreted), `card` (the same with the sizes of a real card), `reference`; what is asked of a GPU by name is "
-         "done there, too"),
+         "interpreted), `card` (the same with the sizes of a real card), `reference`; what is asked of a GPU by name "
+         "is done there, too"),
     Flag("ESHKOL_CUDA_GRAPHS", "0", "on NVIDIA GPUs, launches are asked for one by one however often they are; without "
          "it, what runs again and again is one CUDA graph"),
     Flag("ESHKOL_SIMD", "LEVEL", "the CPU backend compiles for this vector level: none, sse4.2, avx2, avx512 on x86, "
