@@ -68,3 +68,10 @@ def test_a_vector_past_the_end_of_a_repeated_row_shows(device, seen, monkeypatch
             total()
     else:
         assert total() == (x + row).sum()
+
+
+@pytest.mark.parametrize("device", ["card", "card:1"])
+def test_linear_algebra_of_complex_numbers_is_refused_by_name(device):
+    """Where groups of warps multiply matrices, a product of complex numbers beside it was asked for its type."""
+    with ek.device(device), pytest.raises(BackendUnavailable, match=rf"svd_with_pivots.* has no kernel for {device}"):
+        ek.cofactor(ek.tensor(np.eye(3, dtype=np.complex64) * 1j)).numpy()

@@ -230,7 +230,7 @@ class LockstepMachine:
             now = decoded[pc]
             if not now.computes:
                 break
-            typed = now.typed.get(tuple([held.get(k) for k in now.where]))  # type: ignore[arg-type]
+            typed = now.typed.get(tuple([held.get(k) for k in now.where]))  # type: ignore[misc]
             if typed is None or typed.registers is None:
                 break
             try:

@@ -38,7 +38,7 @@ def is_whole(node: Node, target: MachineDescription) -> bool:
         return False
     if node.dtype is dtypes.float32:
         return rounds(node.dtype, target) or _is_large(node, target)
-    return TYPES[node.dtype] in target.matrices.types
+    return TYPES.get(node.dtype) in target.matrices.types  # complex numbers have no type of Atlas
 
 
 def _is_large(node: Node, target: MachineDescription) -> bool:

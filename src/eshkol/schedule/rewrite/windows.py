@@ -100,7 +100,7 @@ def _fills_windows(node: Node) -> bool:
     flat = (*x.shape[:lead], count(x.shape[lead:]))
     if node.shape != flat or tuple(node.attrs.along) != (lead, lead) or not 0 < count(x.shape) < 1 << 31:
         return False
-    return count(_around(a)) <= MOST and all(d == 1 for d in a.dilation)
+    return count(tuple(_around(a))) <= MOST and all(d == 1 for d in a.dilation)
 
 
 def _around(a: Any) -> list[int]:
