@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import eshkol as ek
+from eshkol import nn
 from eshkol.backends.cpu import export, simd
 from eshkol.backends.cpu.needs import HWCAP, Need, needs
 from eshkol.errors import BackendError, BackendUnavailable, TensorError, TraceError
@@ -293,6 +294,20 @@ def test_jit_and_numpy_arguments_and_names(tmp_path):
     assert in_c(exported, inputs, outputs)[0] == 0
     np.testing.assert_array_equal(outputs[0], [3, 5, 7])
     assert outputs[1] == 3
+
+
+@needs_compiler
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_model_as_it_is(tmp_path, compiled):
+    model = nn.Sequential(nn.Flatten(), nn.Linear(6, 3), nn.BatchNorm1d(3))
+    model.eval()
+    x = np.linspace(-1, 1, 12, dtype=np.float32).reshape(2, 6)
+    wanted = model(ek.tensor(x)).detach().numpy()
+    exported = ek.export_native(ek.jit(model) if compiled else model, (x,), tmp_path / "libmodel.so")
+    assert "const float *x /* [2][6] */" in exported.header.read_text("utf-8")
+    outputs = [np.zeros_like(wanted)]
+    assert in_c(exported, [x], outputs) == (0, "done")
+    np.testing.assert_allclose(outputs[0], wanted, rtol=1e-6)
 
 
 def test_names_are_made_fit_for_c():

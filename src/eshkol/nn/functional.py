@@ -90,6 +90,11 @@ class CompiledModel:
         self.model = model
         self._run = jit(self._call, **{"name": type(model).__name__} | how)
 
+    @property
+    def function(self) -> ModuleLike:
+        """What is compiled, as `jit` calls it."""
+        return self.model
+
     def __repr__(self) -> str:
         return f"<jit of {type(self.model).__name__}>"
 

@@ -9,6 +9,7 @@ With `dynamic=`, what is written takes any length of some axes: plans for all si
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import re
@@ -84,11 +85,28 @@ def export_native(
     library, name = _named(path)
     chosen = None if level is None else _level(level)
     args = tuple(example_inputs) if isinstance(example_inputs, tuple | list) else (example_inputs,)
-    inner = function.function if isinstance(function, jit) else function
+    inner = plain(function)
     if dynamic is not None:
         return _export_sized(inner, args, library, name, chosen, dynamic, largest)
     model = model_of(inner, args, name, PROGRAMS_ALONE)
     return Exported(library, write_library(model, library, name, chosen, [_told(inner, model)]), name)
+
+
+def plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What is traced of a function: what is inside of `jit`, and of a model its call, which captures the parameters.
+
+    (`ek.jit` of a model takes them as inputs.)
+    """
+    inner = getattr(function, "function", function) if hasattr(type(function), "traced") else function
+    if not hasattr(type(inner), "__jit__"):
+        return inner
+
+    @functools.wraps(getattr(inner, "forward", inner), updated=())
+    def called(*args: Any, **given: Any) -> Any:
+        return inner(*args, **given)
+
+    called.__name__ = type(inner).__name__
+    return called
 
 
 def model_of(

@@ -16,8 +16,7 @@ from typing import Any
 
 from eshkol.errors import BackendError, TensorError
 from eshkol.graph.node import here
-from eshkol.tensors.export import model_of
-from eshkol.tensors.jit import jit
+from eshkol.tensors.export import model_of, plain
 
 
 @dataclass(frozen=True)
@@ -62,6 +61,5 @@ def wasm_module(function: Callable[..., Any], example_inputs: Any, name: str) ->
     from eshkol.backends.wasm.export import MACHINE, described, write_module
 
     args = tuple(example_inputs) if isinstance(example_inputs, tuple | list) else (example_inputs,)
-    inner = function.function if isinstance(function, jit) else function
-    module = write_module(model_of(inner, args, name, MACHINE, "module"), name, {})
+    module = write_module(model_of(plain(function), args, name, MACHINE, "module"), name, {})
     return module, described(module)
