@@ -304,7 +304,7 @@ def test_a_model_as_it_is(tmp_path, compiled):
     x = np.linspace(-1, 1, 12, dtype=np.float32).reshape(2, 6)
     wanted = model(ek.tensor(x)).detach().numpy()
     exported = ek.export_native(ek.jit(model) if compiled else model, (x,), tmp_path / "libmodel.so")
-    assert "const float *x /* [2][6] */" in exported.header.read_text("utf-8")
+    assert "const float *input0 /* [2][6] */" in exported.header.read_text("utf-8")
     outputs = [np.zeros_like(wanted)]
     assert in_c(exported, [x], outputs) == (0, "done")
     np.testing.assert_allclose(outputs[0], wanted, rtol=1e-6)
