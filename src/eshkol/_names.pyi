@@ -55,7 +55,8 @@ from eshkol.bindings.evaluate import evaluate as eval
 from eshkol.tensors.ways import eval_shape as eval_shape
 from eshkol.tensors.torch_random import exponential_ as exponential_
 from eshkol.tensors.export import export_native as export_native
-from eshkol.tensors.export_wasm import export_wasm as export_wasm
+from eshkol.tensors.export_pages import export_wasm as export_wasm
+from eshkol.tensors.export_pages import export_webgpu as export_webgpu
 from eshkol import fft as fft
 from eshkol.tensors.torch_methods import fill_ as fill_
 from eshkol.tensors.torch_methods import fill_diagonal_ as fill_diagonal_
@@ -464,6 +465,7 @@ __all__ = [
     "exponential_",
     "export_native",
     "export_wasm",
+    "export_webgpu",
     "eye",
     "fabs",
     "fft",

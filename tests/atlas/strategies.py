@@ -35,7 +35,6 @@ from eshkol.atlas.isa import (
     Kind,
     Opcode,
     Values,
-    resolve_types,
 )
 from eshkol.atlas.operands import (
     BLOCK,
@@ -62,6 +61,7 @@ from eshkol.atlas.program import LaunchConfig, Param, ParamKind, Program, is_nam
 from eshkol.atlas.rounding import to_array
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import ALL_TYPES, Array, Type, decode, encode
+from eshkol.atlas.typing_rule import resolve_types
 from eshkol.backends.base import Backend
 from eshkol.errors import IsaError
 

@@ -14,7 +14,7 @@ from eshkol.backends.cuda import backend as backends
 from eshkol.backends.cuda.streams import MOST
 from eshkol.errors import IndexOutOfRange
 from eshkol.runtime.launches import MOST_EARLY, NativeLaunch, early_steps
-from eshkol.runtime.sequence import CALL, JUMP, NEXT, UNLESS
+from eshkol.runtime.sequence import CALL, JUMP, NEXT, SET, UNLESS
 
 RNG = np.random.default_rng(8)
 pytestmark = pytest.mark.unchecked("validation reads what it compares, and waits for it")
@@ -262,6 +262,7 @@ def test_which_launches_are_waited_for():
     assert early_steps(call, [sure, sure, sure]) == 0, "there is none"
     assert early_steps([*call, (NEXT, 0, 1, 9, 2, 0)], launches) == 2, "a loop behind them"
     assert early_steps([*call, (NEXT, 0, 1, 9, 1, 0)], launches) == 0, "a loop that has them"
+    assert early_steps([(SET, 0, 0, 0, 0, 0), *call, (NEXT, 0, 1, 9, 3, 0)], launches) == 0, "a loop that they begin"
     assert early_steps([*call, (UNLESS, 0, 0, 1, 0, 0)], launches) == 0, "the host looks at something else"
     assert early_steps([(JUMP, 1, 0, 0, 0, 0), *call], launches) == 3
     assert early_steps([(JUMP, 4, 0, 0, 0, 0), *call], launches) == 0, "they are left out"

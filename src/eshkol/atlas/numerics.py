@@ -13,10 +13,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from eshkol.atlas.isa import Instruction, LaneFault, Values, resolve_types
+from eshkol.atlas.isa import Instruction, LaneFault, Values
 from eshkol.atlas.operands import ReduceOperation
 from eshkol.atlas.rounding import nearest_of_array, nearest_to_integer
 from eshkol.atlas.types import Array, Type, wrap
+from eshkol.atlas.typing_rule import resolve_types
 
 
 def evaluate(instruction: Instruction, inputs: list[Array], ty: Type, out: Type | None = None) -> Array:

@@ -26,7 +26,6 @@ from eshkol.atlas.isa import (
     Instruction,
     Kind,
     element_type,
-    resolve_types,
 )
 from eshkol.atlas.operands import (
     SPECIAL_TYPES,
@@ -42,6 +41,7 @@ from eshkol.atlas.operands import (
 )
 from eshkol.atlas.program import LaunchConfig, ParamKind, Program, is_name
 from eshkol.atlas.types import Type
+from eshkol.atlas.typing_rule import resolve_types
 from eshkol.errors import IsaError
 
 UNWRITTEN = None

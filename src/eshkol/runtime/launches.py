@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from eshkol.runtime.library import native
-from eshkol.runtime.sequence import CALL, COPY, JUMP, NEXT, UNLESS, Binding, Step, StepWords
+from eshkol.runtime.sequence import CALL, COPY, JUMP, NEXT, SET, UNLESS, Binding, Step, StepWords
 
 # What a device is asked for; the same order stands in launches.h.
 ASKED = ("enter", "launch", "move", "fetch", "wait", "map", "map_windows", "record", "await")
@@ -129,7 +129,8 @@ def early_steps(steps: Sequence[StepWords], launches: Sequence[NativeLaunch]) ->
         words[0] != UNLESS and not (words[0] == NEXT and words[4] < end) and not (words[0] == JUMP and words[1] <= k)
         for k, words in enumerate(steps)
     )
-    inner = not any(words[0] == JUMP and words[1] > end for words in steps[:end])
+    # Nor do they begin a loop that follows: what follows may be gone through again from its first step.
+    inner = not any(words[0] == SET or (words[0] == JUMP and words[1] > end) for words in steps[:end])
     tasks = sum(words[0] in (CALL, COPY) for words in steps[:end])
     return end if ahead and inner and tasks <= MOST_EARLY else 0
 

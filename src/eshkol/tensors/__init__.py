@@ -25,7 +25,7 @@ from eshkol.tensors.custom import checkpoint, custom_jvp, custom_vjp
 from eshkol.tensors.devices import autotune, device, set_device
 from eshkol.tensors.draws import key
 from eshkol.tensors.export import export_native
-from eshkol.tensors.export_wasm import export_wasm
+from eshkol.tensors.export_pages import export_wasm, export_webgpu
 from eshkol.tensors.functions import FUNCTIONS
 from eshkol.tensors.jit import jit
 from eshkol.tensors.keys import Generator, seed
@@ -59,9 +59,9 @@ CHECKS.reference = staticmethod(lambda: devices.open_backend("reference"))
 
 _OWN = (
     EshkolError, Generator, Tensor, asarray, autotune, check, check_nan, checkpoint, cond, custom_jvp, custom_vjp,
-    default_dtype, device, device_put, enable_grad, export_native, export_wasm, fori_loop, from_dlpack, from_numpy,
-    get_default_dtype, grad, hessian, jacobian, jit, jvp, key, linearize, memory_report, memory_usage, no_grad,
-    peak_memory_allocated, reset_peak_memory, scan, seed, set_check_nan, set_default_dtype, set_device,
+    default_dtype, device, device_put, enable_grad, export_native, export_wasm, export_webgpu, fori_loop, from_dlpack,
+    from_numpy, get_default_dtype, grad, hessian, jacobian, jit, jvp, key, linearize, memory_report, memory_usage,
+    no_grad, peak_memory_allocated, reset_peak_memory, scan, seed, set_check_nan, set_default_dtype, set_device,
     stop_gradient, tensor, transfers, tree_map, value_and_grad, vjp, vmap, while_loop,
     ShapeDtypeStruct, associative_scan, eval_shape, jacfwd, jacrev, switch,
 )  # fmt: skip

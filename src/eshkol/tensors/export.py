@@ -113,12 +113,19 @@ def model_of(
     function: Callable[..., Any], args: tuple[Any, ...], name: str, machine: MachineDescription, what: str = "library"
 ) -> ExportedModel:
     """The function, for arguments like these, as what is written for a machine: steps, constants, inputs, outputs."""
+    return _model(*planned_for(function, args, name, machine, what))
+
+
+def planned_for(
+    function: Callable[..., Any], args: tuple[Any, ...], name: str, machine: MachineDescription, what: str
+) -> tuple[Plan, list[Any], list[str]]:
+    """The plan of the function, the values of what it captures, which are its last parameters, and operands' names."""
     with no_grad():  # what is written does not learn
         found = jit(function).traced(*args)
         arrays = _arrays(found)
     plan = found.compiled.plan(machine)
     _refuse_host_steps(plan, what)
-    return _model(plan, arrays, _operand_names(function, args, found.tree, name))
+    return plan, arrays, _operand_names(function, args, found.tree, name)
 
 
 def _operand_names(function: Callable[..., Any], args: Sequence[Any], tree: pytree.Tree, name: str) -> list[str]:
@@ -315,23 +322,35 @@ def _model_of(
         free.discard(place)
     homes = [(native.where[p][0], offset) for p, offset in native.homes.items()]
 
-    def explained(step: int, error: EshkolError) -> str:
-        node = nodes[step]
-        told = error if node is None else failure(node, error)
-        where = "" if told.span is None else f" ({Path(told.span.file).name}, line {told.span.line})"
-        return f"{told.message.removesuffix(' (lane 0)')}{where}"  # which lane it is, only a run could say
+    def told(step: int, error: EshkolError) -> str:
+        return explained(nodes[step], error)
 
-    return ExportedModel(steps, native.count, native.arena.size, homes, constants, inputs, outputs, explained)
+    return ExportedModel(steps, native.count, native.arena.size, homes, constants, inputs, outputs, told)
+
+
+def explained(node: Node | None, error: EshkolError) -> str:
+    """What is told where a step that computes a node fails: the op and the user's line."""
+    told = error if node is None else failure(node, error)
+    where = "" if told.span is None else f" ({Path(told.span.file).name}, line {told.span.line})"
+    return f"{told.message.removesuffix(' (lane 0)')}{where}"  # which lane it is, only a run could say
+
+
+def operand_of(name: str, aval: Any) -> dict[str, Any]:
+    """What callers are told of an input or output."""
+    from eshkol.backends.cpu.export_text import TYPES
+
+    dtype = aval.dtype.name.rstrip("_")
+    if dtype not in TYPES:
+        message = f"'{name}' is {aval.dtype}, which has no type in C or JavaScript"
+        raise TensorError(message, hint="take real and imaginary parts")
+    return {"name": name, "dtype": dtype, "shape": tuple(aval.shape)}
 
 
 def _operand(name: str, aval: Any, place: int | None, source: int = 0) -> ExportedOperand:
-    from eshkol.backends.cpu.export_text import TYPES, ExportedOperand
+    from eshkol.backends.cpu.export_text import ExportedOperand
 
-    if aval.dtype.name.rstrip("_") not in TYPES:
-        message = f"'{name}' is {aval.dtype}, which has no type in C or JavaScript"
-        raise TensorError(message, hint="take real and imaginary parts")
     size = prod(aval.shape) * aval.dtype.size
-    return ExportedOperand(name, tuple(aval.shape), aval.dtype.name.rstrip("_"), size, place, source, aval.dtype.size)
+    return ExportedOperand(**operand_of(name, aval), size=size, place=place, source=source, alignment=aval.dtype.size)
 
 
 # --- names ------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-/* Runs models that `ek.export_wasm` has written, in pages and in node. No other file is needed.
+/* Runs models that `ek.export_wasm` has written, in pages and in node. No other file is needed, but `gpu.js` for those
+ * that `ek.export_webgpu` has written beside.
  *
  *   import { load } from "./eshkol.js";
  *   const model = await load("model.wasm");
@@ -24,6 +25,9 @@ const KINDS = {
   float16: [Uint16Array, "bits of float16"],
   bfloat16: [Uint16Array, "bits of bfloat16"],
 };
+
+/** What machines are called for people. */
+export const names = { wasm: "WebAssembly", webgpu: "the GPU" };
 
 /** What is wrong with a module, with what a model is given, or with the data that it finds there. */
 export class ModelError extends Error {
@@ -61,9 +65,41 @@ function converted(operand, list) {
   return made;
 }
 
+/** The array of an operand that a run was given for it. */
+function arrayFor(operand, given) {
+  const [Kind, words] = KINDS[operand.dtype];
+  if (given === undefined) throw new ModelError(`input "${operand.name}" (${shown(operand)}) is missing`);
+  const one = typeof given === "number" || typeof given === "bigint" || typeof given === "boolean";
+  if (!one && !Array.isArray(given) && !(given instanceof Kind))
+    throw new ModelError(
+      `input "${operand.name}" is ${shown(operand)}: give a ${Kind.name} or an array of ${words}, not ${kindOf(given)}`,
+    );
+  const list = one ? [given] : given;
+  const wanted = countOf(operand.shape);
+  if (list.length !== wanted)
+    throw new ModelError(
+      `input "${operand.name}" is ${shown(operand)}, ${wanted} elements in all; it was given ${list.length}`,
+    );
+  const array = list instanceof Kind ? list : converted(operand, list);
+  if (operand.dtype === "bool" && array.some((bit) => bit > 1))
+    throw new ModelError(`input "${operand.name}" is bool: its elements are 0 or 1`);
+  return array;
+}
+
+/** The arrays of all operands, in their order, of what a run was given by their names. */
+function arraysFor(operands, inputs) {
+  const names = operands.map((operand) => operand.name).join(", ");
+  if (typeof inputs !== "object" || inputs === null || ArrayBuffer.isView(inputs) || Array.isArray(inputs))
+    throw new ModelError(`run takes inputs by their names, {${names}}, not ${kindOf(inputs)}`);
+  for (const name of Object.keys(inputs))
+    if (!operands.some((operand) => operand.name === name))
+      throw new ModelError(`there is no input "${name}"; inputs: ${names || "none"}`);
+  return operands.map((operand) => arrayFor(operand, inputs[operand.name]));
+}
+
 /** A model that is ready to run. One run is over when the call returns. */
 export class Model {
-  #inputs;
+  machine = "wasm";
   #memory;
   #run;
 
@@ -71,23 +107,14 @@ export class Model {
     this.description = description;
     this.inputs = description.inputs;
     this.outputs = description.outputs;
-    this.#inputs = new Map(description.inputs.map((operand) => [operand.name, operand]));
     this.#memory = instance.exports.memory;
     this.#run = instance.exports.run;
   }
 
   /** Outputs by their names, as arrays of their own; inputs are given by their names. */
   run(inputs = {}) {
-    if (typeof inputs !== "object" || inputs === null || ArrayBuffer.isView(inputs) || Array.isArray(inputs)) {
-      const names = this.inputs.map((operand) => operand.name).join(", ");
-      throw new ModelError(`run takes inputs by their names, {${names}}, not ${kindOf(inputs)}`);
-    }
-    for (const name of Object.keys(inputs))
-      if (!this.#inputs.has(name)) {
-        const names = [...this.#inputs.keys()].join(", ") || "none";
-        throw new ModelError(`there is no input "${name}"; inputs: ${names}`);
-      }
-    for (const operand of this.inputs) this.#put(operand, inputs[operand.name]);
+    const arrays = arraysFor(this.inputs, inputs);
+    this.inputs.forEach((operand, k) => this.#array(operand).set(arrays[k]));
     let code;
     try {
       code = this.#run();
@@ -104,25 +131,30 @@ export class Model {
   #array(operand) {
     return new KINDS[operand.dtype][0](this.#memory.buffer, operand.at, countOf(operand.shape));
   }
+}
 
-  #put(operand, given) {
-    const [Kind, words] = KINDS[operand.dtype];
-    if (given === undefined) throw new ModelError(`input "${operand.name}" (${shown(operand)}) is missing`);
-    const one = typeof given === "number" || typeof given === "bigint" || typeof given === "boolean";
-    if (!one && !Array.isArray(given) && !(given instanceof Kind))
-      throw new ModelError(
-        `input "${operand.name}" is ${shown(operand)}: give a ${Kind.name} or an array of ${words}, not ${kindOf(given)}`,
-      );
-    const list = one ? [given] : given;
-    const wanted = countOf(operand.shape);
-    if (list.length !== wanted)
-      throw new ModelError(
-        `input "${operand.name}" is ${shown(operand)}, ${wanted} elements in all; it was given ${list.length}`,
-      );
-    const array = list instanceof Kind ? list : converted(operand, list);
-    if (operand.dtype === "bool" && array.some((bit) => bit > 1))
-      throw new ModelError(`input "${operand.name}" is bool: its elements are 0 or 1`);
-    this.#array(operand).set(array);
+/** The same on the browser's GPU: a run gives a promise of the outputs. */
+export class GpuModel {
+  machine = "webgpu";
+  #kernels;
+
+  constructor(kernels) {
+    this.description = kernels.description;
+    this.inputs = kernels.description.inputs;
+    this.outputs = kernels.description.outputs;
+    this.#kernels = kernels;
+  }
+
+  async run(inputs = {}) {
+    const arrays = arraysFor(this.inputs, inputs).map((array) => array.slice());
+    let found;
+    try {
+      found = await this.#kernels.run(arrays);
+    } catch (error) {
+      throw new ModelError(error.message, { cause: error });
+    }
+    const array = (operand, raw) => new KINDS[operand.dtype][0](raw, 0, countOf(operand.shape));
+    return Object.fromEntries(this.outputs.map((operand, k) => [operand.name, array(operand, found[k])]));
   }
 }
 
@@ -145,9 +177,8 @@ async function read(source) {
   return response.arrayBuffer();
 }
 
-/** The module of a URL, a path (in node), a Response, bytes, or a module that is compiled already. */
-async function compiled(source) {
-  if (source instanceof WebAssembly.Module) return source;
+/** The bytes of a URL, a path (in node), a Response, or bytes themselves. */
+async function bytesOf(source) {
   let bytes = source;
   if (typeof source === "string" || source instanceof URL || source instanceof Response)
     try {
@@ -157,6 +188,13 @@ async function compiled(source) {
     }
   if (!(bytes instanceof ArrayBuffer) && !ArrayBuffer.isView(bytes))
     throw new ModelError(`load takes a URL, a Response, bytes or a module, not ${kindOf(source)}`);
+  return bytes;
+}
+
+/** The module of what `bytesOf` takes, or a module that is compiled already. */
+async function compiled(source) {
+  if (source instanceof WebAssembly.Module) return source;
+  const bytes = await bytesOf(source);
   try {
     return await WebAssembly.compile(bytes);
   } catch (error) {
@@ -164,8 +202,73 @@ async function compiled(source) {
   }
 }
 
-/** A model, ready to run. */
-export async function load(source) {
+async function onGpu(source) {
+  try {
+    const { Kernels, adapterOfPage } = await import("./gpu.js");
+    const adapter = await adapterOfPage(); // before anything is fetched for it
+    return new GpuModel(await Kernels.of(await bytesOf(source), adapter));
+  } catch (error) {
+    throw new ModelError(error.message, { cause: error });
+  }
+}
+
+const TRIALS = 5; // runs that are timed, of which the shortest counts
+const CLOSE = 1e-3; // of the largest element: how far what two machines compute may be apart
+
+/** How long a run takes, in ms, and what the first gave. */
+async function tried(model, inputs) {
+  const first = await model.run(inputs);
+  let least = Infinity;
+  for (let k = 0; k < TRIALS; k++) {
+    const begin = performance.now();
+    await model.run(inputs);
+    least = Math.min(least, performance.now() - begin);
+  }
+  return [least, first];
+}
+
+function close(one, other) {
+  const largest = one.reduce((most, x) => Math.max(most, Math.abs(Number(x))), 1e-30);
+  return one.every((x, k) => Object.is(x, other[k]) || Math.abs(Number(x) - Number(other[k])) <= CLOSE * largest);
+}
+
+/** The faster of two machines for a model, by a few runs on zeros, if both compute the same. */
+async function faster(model, other) {
+  const zeros = model.inputs.map((operand) => [operand.name, new KINDS[operand.dtype][0](countOf(operand.shape))]);
+  const inputs = Object.fromEntries(zeros);
+  try {
+    const [one, first] = await tried(model, inputs);
+    const [two, second] = await tried(other, inputs);
+    const apart = model.outputs.find(({ name, dtype }) => !/^b?float16/.test(dtype) && !close(first[name], second[name]));
+    model.reason = apart ? `the GPU computes another "${apart.name}"` : `${one.toFixed(2)} ms here, ${two.toFixed(2)} on the GPU`;
+    if (apart || one <= two) return model;
+    other.reason = model.reason;
+    return other;
+  } catch (error) {
+    model.reason = error.message;
+    return model;
+  }
+}
+
+/** A model, ready to run.
+ *
+ * With `gpu`, the file of its kernels, it is run where that is faster: `machine` says where, and `reason` why. There
+ * `run` gives a promise, so `await` it. `machine: "webgpu"` or `"wasm"` decides. */
+export async function load(source, { gpu, machine = "auto" } = {}) {
+  if (!["auto", "wasm", "webgpu"].includes(machine))
+    throw new ModelError(`machine is "auto", "wasm" or "webgpu", not ${JSON.stringify(machine)}`);
+  if (machine === "webgpu") return onGpu(gpu);
+  const model = await onProcessor(source);
+  if (gpu === undefined || machine === "wasm") return model;
+  try {
+    return await faster(model, await onGpu(gpu));
+  } catch (error) {
+    model.reason = error.message;
+    return model;
+  }
+}
+
+async function onProcessor(source) {
   const module = await compiled(source);
   const description = descriptionOf(module);
   let instance;

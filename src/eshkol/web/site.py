@@ -1,4 +1,4 @@
-"""The folder of a page: index.html, style.css, page.js, eshkol.js and model.wasm; nothing else, and no build.
+"""The folder of a page: index.html, style.css, page.js, eshkol.js and model.wasm, for GPUs gpu.js and model.webgpu.
 
 Comes in: a `Page`. Goes out: the folder, whole or not at all: it is written beside its place and then moved there.
 Into a folder that holds something, files are only put where that is asked for; others in it stay.
@@ -14,14 +14,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eshkol.errors import EshkolError
-from eshkol.tensors.export_wasm import wasm_module
+from eshkol.errors import BackendUnavailable, EshkolError
+from eshkol.tensors.export_pages import wasm_module
+from eshkol.tensors.gpu_kernels import webgpu_kernels
 from eshkol.web.pages import Page, settings_text
 
 HERE = Path(__file__).parent
 PARTS = HERE / "pages"
 TITLES = {"digits": "Digits", "text": "Text", "plain": "Model"}
-MODULE = "model.wasm"
+MODULE, KERNELS = "model.wasm", "model.webgpu"
 
 
 class SiteError(EshkolError):
@@ -36,15 +37,26 @@ def eshkol_js() -> str:
 def files_of(page: Page, title: str) -> dict[str, bytes]:
     """The files of a page, by name; the one that names the others is the last."""
     module, _ = wasm_module(page.function, page.args, Path(MODULE).stem)
+    kernels = _kernels(page)
+    settings = dict(page.settings) | ({"gpu": KERNELS} if kernels else {})
     shown = (PARTS / f"{page.kind}.html").read_text(encoding="utf-8")
-    shown = shown.replace("{{title}}", html.escape(title)).replace("{{settings}}", settings_text(page.settings))
+    shown = shown.replace("{{title}}", html.escape(title)).replace("{{settings}}", settings_text(settings))
     return {
         MODULE: module,
+        **({KERNELS: kernels, "gpu.js": (HERE / "gpu.js").read_bytes()} if kernels else {}),
         "eshkol.js": eshkol_js().encode(),
         "page.js": (PARTS / f"{page.kind}.js").read_bytes(),
         "style.css": (PARTS / "style.css").read_bytes(),
         "index.html": shown.encode(),
     }
+
+
+def _kernels(page: Page) -> bytes:
+    """The kernels for a GPU; nothing where the model has something that pages compute with WebAssembly alone."""
+    try:
+        return webgpu_kernels(page.function, page.args, Path(KERNELS).stem)
+    except BackendUnavailable:
+        return b""
 
 
 def write_site(

@@ -16,7 +16,7 @@ fn kernel_main(
   let place = at_block.y * launched.x + at_block.x;
   if (place >= given.blocks) { return; }
   let gid = given.first + place * block_lanes + lane;
-  let block = gid / block_lanes;
+  let block = given.first / block_lanes + place;
   var pc: u32;
   var depth: u32;
   var stack: array<u32, 256>;

@@ -57,7 +57,7 @@ fn kernel_main(
   let place = at_block.y * launched.x + at_block.x;
   if (place >= given.blocks) { return; }
   let gid = given.first + place * block_lanes + lane;
-  let block = gid / block_lanes;
+  let block = given.first / block_lanes + place;
   let n_bins = given.n_bins;
   var r0_u32: u32;
   var r1_f16: u32;

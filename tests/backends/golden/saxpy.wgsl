@@ -125,7 +125,7 @@ fn kernel_main(
   let place = at_block.y * launched.x + at_block.x;
   if (place >= given.blocks) { return; }
   let gid = given.first + place * block_lanes + lane;
-  let block = gid / block_lanes;
+  let block = given.first / block_lanes + place;
   let s_n = vec2<u32>(given.s_n_0, given.s_n_1);
   let s_a = bitcast<f32>(given.s_a);
   var r0_u64: vec2<u32>;

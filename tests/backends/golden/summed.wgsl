@@ -41,7 +41,7 @@ fn kernel_main(
   let place = at_block.y * launched.x + at_block.x;
   if (place >= given.blocks) { return; }
   let gid = given.first + place * block_lanes + lane;
-  let block = gid / block_lanes;
+  let block = given.first / block_lanes + place;
   var r0_f32: f32;
   var r4_u64: vec2<u32>;
   var r5_u64: vec2<u32>;

@@ -43,7 +43,7 @@ fn kernel_main(
   let place = at_block.y * launched.x + at_block.x;
   if (place >= given.blocks) { return; }
   let gid = given.first + place * block_lanes + lane;
-  let block = gid / block_lanes;
+  let block = given.first / block_lanes + place;
   let block_x = given.block_x;
   let shared_bytes = given.shared_bytes;
   var r0_u32: u32;

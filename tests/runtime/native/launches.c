@@ -132,6 +132,21 @@ static int wait_for(void *queue)
     return fails() ? FAILS : 0;
 }
 
+static int record(void *event, void *queue)
+{
+    (void)queue;
+    *(int *)event = 1;
+    return fails() ? FAILS : 0;
+}
+
+static int await(void *event)
+{
+    if (*(int *)event != 1) /* nothing that could be waited for */
+        exit(2);
+    *(int *)event = 0;
+    return fails() ? FAILS : 0;
+}
+
 /* --- graphs that note when they are launched --- */
 
 typedef struct {
@@ -283,6 +298,17 @@ static void add_steps(int64_t count, int64_t depth, int looks)
     }
 }
 
+/* A number of steps that are done but once, before all others; 0 where it would be none. */
+static int64_t some_early(void)
+{
+    const int64_t end = (int64_t)drawn((uint64_t)step_count + 1);
+    for (int64_t at = 0; at < step_count; at++)
+        if ((steps[at].kind == ESHKOL_NEXT && steps[at].d < end) || (steps[at].kind == ESHKOL_SET && at < end) ||
+            (steps[at].kind == ESHKOL_JUMP && at < end && steps[at].a > end))
+            return 0;
+    return end;
+}
+
 static eshkol_launch launches[LAUNCHES];
 
 /* What the steps ask for, by the definition. */
@@ -338,18 +364,24 @@ static void wrong(const char *what)
     exit(1);
 }
 
-static void try_steps(int looks, int as_graph, int failures, int64_t *graphs, int64_t *turns)
+static void try_steps(int looks, int as_graph, int failures, int64_t *graphs, int64_t *turns,
+                      int64_t *early)
 {
-    const eshkol_device device = {enter, launch_kernel, move, fetch, wait_for, make_map, make_windows,
+    const eshkol_device device = {enter, launch_kernel, move, fetch, wait_for, make_map, make_windows, record, await,
                                   &state, NULL, 0};
+    int event = 0;
     uint64_t *places = room(PLACES, sizeof *places), *kept = room(PLACES, sizeof *kept), after[PLACES];
     uint64_t *last = room(PLACES, sizeof *last);
-    uint64_t *seen = room(looks ? 2 * LAUNCHES : 1, sizeof *seen);
     int64_t *counters = room(COUNTERS, sizeof *counters);
     step_count = 0;
     add_steps(12, 0, looks);
+    const int64_t first = looks ? 0 : some_early();
+    const int fallible = looks || first != 0;
+    uint64_t *seen = room(fallible ? 2 * LAUNCHES : 1, sizeof *seen);
+    *early += first != 0;
     eshkol_launches all = {&device, steps, step_count, launches, LAUNCHES, places, kept, last, PLACES, counters,
-                           looks ? 4096 : 0, seen, 0, 0, as_graph && !looks ? &DRIVER : NULL, NULL, NULL, 0, 0};
+                           fallible ? 4096 : 0, seen, 0, 0, as_graph && !looks ? &DRIVER : NULL, NULL, NULL, 0, 0,
+                           first, &event};
     for (int run = 0; run < 8; run++) {
         for (int k = 0; k < PLACES; k++)
             if (run == 0 || drawn(2)) /* some of them lie where they lay */
@@ -377,7 +409,7 @@ static void try_steps(int looks, int as_graph, int failures, int64_t *graphs, in
 int main(void)
 {
     const size_t before_all = __sanitizer_get_current_allocated_bytes();
-    int64_t graphs = 0, turns = 0;
+    int64_t graphs = 0, turns = 0, early = 0;
     for (int k = 0; k < LAUNCHES; k++) {
         const int64_t words = 2 + k % 3;
         eshkol_binding *bindings = room(2, sizeof *bindings);
@@ -396,7 +428,7 @@ int main(void)
         for (int k = 0; k < LAUNCHES; k++)
             if (launches[k].map_count != 0) /* one of the other kind, which was never made */
                 launches[k].maps->windows = round % 2, launches[k].maps->address = 0;
-        try_steps(round % 4 == 0, round % 4 != 1, round % 3 == 0, &graphs, &turns);
+        try_steps(round % 4 == 0, round % 4 != 1, round % 3 == 0, &graphs, &turns, &early);
     }
     for (int k = 0; k < LAUNCHES; k++)
         free(launches[k].record), free((void *)(uintptr_t)launches[k].bindings), free(launches[k].bound),
@@ -405,5 +437,7 @@ int main(void)
         wrong("hardly anything became a graph");
     if (turns < 100)
         wrong("hardly any graphs took turns");
+    if (early < 500)
+        wrong("hardly any steps came before others");
     return finished("launches", before_all);
 }

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from eshkol.atlas.flow import Flow, Slot, slots_written
-from eshkol.atlas.isa import Control, Instruction, Kind, LaneFault, Values, resolve_types
+from eshkol.atlas.isa import Control, Instruction, Kind, LaneFault, Values
 from eshkol.atlas.numerics import evaluate
 from eshkol.atlas.operands import Immediate, Register
 from eshkol.atlas.program import Program
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import Array, Type
+from eshkol.atlas.typing_rule import resolve_types
 from eshkol.atlas.validate import validate
 from eshkol.errors import IsaError
 

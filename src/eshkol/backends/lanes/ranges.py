@@ -22,10 +22,11 @@ from typing import Any
 
 from eshkol.atlas.flow import Slot, slots_read, slots_written
 from eshkol.atlas.fragments import LINE_BYTES
-from eshkol.atlas.isa import Control, Instruction, Values, resolve_types
+from eshkol.atlas.isa import Control, Instruction, Values
 from eshkol.atlas.operands import GLOBAL, SPECIAL_TYPES, Address, BufferOffset, Indexed, Register, Shared
 from eshkol.atlas.program import LANE_LIMIT, ParamKind, Program
 from eshkol.atlas.types import Type
+from eshkol.atlas.typing_rule import resolve_types
 from eshkol.atlas.validate import Analysis
 from eshkol.backends.lanes.amounts import Amount, Number, is_small, least_above, parameter, shared_out
 from eshkol.errors import IsaError

@@ -15,9 +15,10 @@ import itertools
 from collections.abc import Mapping
 from typing import ClassVar
 
-from eshkol.atlas.isa import Control, Instruction, Values, resolve_types
+from eshkol.atlas.isa import Control, Instruction, Values
 from eshkol.atlas.operands import Predicate, Register
 from eshkol.atlas.types import INDEX_TYPES, Type
+from eshkol.atlas.typing_rule import resolve_types
 from eshkol.atlas.validate import Analysis
 from eshkol.backends.lanes.emitter import llvm_type
 from eshkol.backends.lanes.layout import Layout

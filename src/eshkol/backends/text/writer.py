@@ -12,10 +12,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eshkol.atlas.isa import Control, Instruction, Values, resolve_types
+from eshkol.atlas.isa import Control, Instruction, Values
 from eshkol.atlas.operands import Predicate, Register
 from eshkol.atlas.program import Param, ParamKind, Program
 from eshkol.atlas.types import Type
+from eshkol.atlas.typing_rule import resolve_types
 from eshkol.atlas.validate import Analysis, validate
 from eshkol.backends.lanes.layout import Layout
 from eshkol.backends.lanes.ranges import Ranges

@@ -20,15 +20,15 @@ from eshkol.atlas.program import LaunchConfig, ParamKind, Program
 from eshkol.atlas.types import Array
 from eshkol.backends import base
 from eshkol.backends.base import Backend, Binding
-from eshkol.backends.text.backend import Loaded, Refused, TextBackend, size_of_launch
+from eshkol.backends.text.backend import Loaded, Refused, TextBackend
 from eshkol.backends.text.writer import TextKernel
 from eshkol.backends.webgpu import devices
+from eshkol.backends.webgpu.alone import GROUPS, told, words_of
 from eshkol.backends.webgpu.dialect import KERNEL, LANES, SHARED_WORDS, Wgsl
 from eshkol.backends.webgpu.writer import WgslWriter
 from eshkol.errors import AllocationFailed, BackendError, BackendUnavailable, DeviceLost
 
 TOGETHER = 64  # launches that are handed over in one go
-GROUPS = 65535  # blocks along an axis
 MOST_LANES = 1 << 31  # of a launch: their numbers have 32 bits
 TOLD = 256  # bytes between what launches are told: a device begins only at these
 MEMORY_WORDS = ("out of memory", "not enough memory", "outofmemory")
@@ -230,13 +230,13 @@ class WebGpuBackend(TextBackend[devices.Device]):
         asked = loaded.written.asked
         pipeline = self._pipeline(loaded.kernel, launch, shares="shared" in asked)
         words = [0, blocks]
-        words += [self._told(name, launch, first) for name in asked if name not in ("status", "classes", "shared")]
+        words += [told(name, launch, first) for name in asked if name not in ("status", "classes", "shared")]
         memory = [one for name, one in (("status", self._status), ("classes", None)) if name in asked]
         buffers = [(self.classes() if one is None else one).buffer for one in memory]
         for binding in given.values():
             if binding.param.kind is ParamKind.SCALAR:
                 assert isinstance(binding.value, Immediate)
-                words += _words(binding.value)
+                words += words_of(binding.value)
             else:
                 block = self.memory_of(binding)
                 buffers.append(block.buffer)
@@ -261,20 +261,6 @@ class WebGpuBackend(TextBackend[devices.Device]):
         self._pass.dispatch_workgroups(across, -(-blocks // across))
         self._waiting += 1
         self._next += size
-
-    def _told(self, name: str, launch: LaunchConfig, first: int) -> int:
-        """What a kernel asks of a launch."""
-        if name == "first":
-            return first * launch.block_size
-        return launch.shared_memory if name == "shared_bytes" else size_of_launch(name, launch)
-
-
-def _words(value: Immediate) -> list[int]:
-    """A scalar as words."""
-    raw = value.array().tobytes()
-    if value.ty.is_integer and value.ty.bits < 32:
-        raw = int(value.value).to_bytes(4, "little", signed=value.ty.is_signed)
-    return [int(word) for word in np.frombuffer(raw + bytes(-len(raw) % 4), np.uint32)]
 
 
 @cache

@@ -199,7 +199,7 @@ class Wgsl(Dialect):
             "  let place = at_block.y * launched.x + at_block.x;",
             "  if (place >= given.blocks) { return; }",
             f"  let gid = given.first + place * {LANES} + lane;",
-            f"  let block = gid / {LANES};",
+            f"  let block = given.first / {LANES} + place;",  # which WGSL sees to be the same in all lanes
             *(f"  let {name} = {value};" for value, name in parameters),
         ]
         return "\n".join([*head, *body, "}"])

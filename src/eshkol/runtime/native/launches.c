@@ -142,7 +142,8 @@ static int takes_turns(const eshkol_launches *all)
     return all->other != NULL || (all->graph != NULL && eshkol_graph_changes(all->graph) >= MANY_CHANGES);
 }
 
-/* The steps behind the early ones as a graph; 0 if that went well. If not, nothing was launched, and the places are as they were. */
+/* The steps behind the early ones as a graph; 0 if that went well. If not, nothing was launched, and the places are as
+ * they were. */
 static int run_graph(eshkol_launches *all)
 {
     const size_t size = (size_t)all->place_count * sizeof *all->places;
@@ -193,7 +194,9 @@ int eshkol_launches_run(eshkol_launches *all)
     if (code != 0)
         return code;
     if (all->early != 0) {
+        const int64_t tasks = all->tasks; /* those of the steps that may become a graph: the early ones do not count */
         code = run_steps(all, NULL, 0, all->early);
+        all->tasks = tasks;
         if (code == 0)
             code = statuses_asked(all);
         if (code != 0)

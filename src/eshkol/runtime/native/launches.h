@@ -2,10 +2,10 @@
  *
  * The steps are those of sequence.h over addresses of the device's memory. What is asked of the device goes through the
  * functions that its driver has, which are given by their addresses; nothing is linked. The host waits where a step
- * looks at a byte of the device's memory, and if lanes of some launch may have failed: at the end, or until the last such
- * launch is done where only the first few are. Steps that are run
- * again and again and look at nothing become a graph (graphs.h), where the driver has graphs; or two that take turns:
- * where results lie in other memory than what they take the place of, many addresses are every second time the same.
+ * looks at a byte of the device's memory, and if lanes of some launch may have failed: at the end, or until the last
+ * such launch is done where only the first few are. Steps that are run again and again and look at nothing become a
+ * graph (graphs.h), where the driver has graphs; or two that take turns: where results lie in other memory than what
+ * they take the place of, many addresses are every second time the same.
  */
 #ifndef ESHKOL_LAUNCHES_H
 #define ESHKOL_LAUNCHES_H
@@ -86,7 +86,7 @@ typedef struct {
     int64_t asked;     /* what the device was asked for when it said that something is wrong */
     const eshkol_graph_driver *graphs; /* NULL where they are no graph */
     eshkol_graph *graph, *other; /* what they are once they were run a few times; of two that take turns, the other */
-    int64_t runs, tasks;               /* how often they were run without one, and launches and copies of a run */
+    int64_t runs, tasks; /* how often they were run without one, and launches and copies of a run, early ones apart */
     int64_t early; /* behind this step no lane can fail, and no step leads back; 0: the host waits at the end */
     void *event;   /* which then tells that the statuses are there */
 } eshkol_launches;

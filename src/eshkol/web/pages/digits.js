@@ -1,8 +1,9 @@
 /* A sheet to draw on; after each stroke's piece the model is asked, and bars say what it answers. */
-import { load } from "./eshkol.js";
+import { load, names } from "./eshkol.js";
 
 const settings = JSON.parse(document.getElementById("settings").textContent);
 const [sheet, seen, bars] = ["sheet", "seen", "bars"].map((id) => document.getElementById(id));
+const file = (name) => new URL(name, import.meta.url);
 const side = settings.side;
 const PEN = sheet.width / 14;
 const style = getComputedStyle(document.documentElement);
@@ -64,7 +65,8 @@ export function picture() {
 }
 
 let model = null;
-let waiting = false;
+let waiting = false; // for an answer
+let again = false; // whether more was drawn meanwhile
 
 function show(image, shares, time) {
   const best = shares ? shares.indexOf(Math.max(...shares)) : -1;
@@ -78,26 +80,32 @@ function show(image, shares, time) {
   document.getElementById("best").textContent = best < 0 ? "–" : settings.labels[best];
   document.getElementById("sure").textContent =
     best < 0 ? "nothing is drawn yet" : shares[best] > 0.9 ? "quite sure" : shares[best] > 0.6 ? "probably" : "perhaps";
-  document.getElementById("figures").textContent = time === null ? "" : `answered in ${time.toFixed(2)} ms`;
+  document.getElementById("figures").textContent = time === null ? "" : `answered in ${time.toFixed(2)} ms by ${names[model.machine]}`;
   const dots = preview.createImageData(side, side);
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   for (let k = 0; k < side * side; k++) dots.data.set([dark ? 230 : 35, dark ? 228 : 38, dark ? 223 : 43, image ? 255 * image[k] : 0], 4 * k);
   preview.putImageData(dots, 0, 0);
 }
 
-function answer() {
-  waiting = false;
+async function answer() {
+  again = false;
   const image = picture();
-  if (image === null) return show(null, null, null);
-  const begin = performance.now();
-  const { out } = model.run({ image });
-  show(image, [...out], performance.now() - begin);
+  try {
+    const begin = performance.now();
+    const found = image && (await model.run({ image }));
+    show(image, found && [...found.out], found && performance.now() - begin);
+  } catch (error) {
+    document.getElementById("problem").textContent = error.message;
+  }
+  waiting = false;
+  if (again) ask();
 }
 
 function ask() {
-  if (waiting || model === null) return;
+  if (model === null) return;
+  if (waiting) again = true;
+  else requestAnimationFrame(answer);
   waiting = true;
-  requestAnimationFrame(answer);
 }
 
 let last = null;
@@ -131,7 +139,7 @@ document.getElementById("clear").addEventListener("click", () => {
 });
 
 try {
-  model = await load(new URL("model.wasm", import.meta.url));
+  model = await load(file("model.wasm"), settings.gpu ? { gpu: file(settings.gpu) } : {});
   document.body.dataset.ready = "yes";
   show(null, null, null);
 } catch (error) {

@@ -1,7 +1,9 @@
 /* Any model: a field for each input, and what comes out. */
-import { load } from "./eshkol.js";
+import { load, names } from "./eshkol.js";
 
+const settings = JSON.parse(document.getElementById("settings").textContent);
 const part = (id) => document.getElementById(id);
+const file = (name) => new URL(name, import.meta.url);
 const countOf = (operand) => operand.shape.reduce((a, b) => a * b, 1);
 const FILLED = 4096; // elements up to which a field is filled in
 const SHOWN = 200;
@@ -29,14 +31,14 @@ function fill(make) {
   for (const [operand, field] of fields) field.value = Array.from({ length: Math.min(countOf(operand), FILLED) }, () => make(operand)).join(" ");
 }
 
-function run() {
+async function run() {
   part("problem").textContent = part("figures").textContent = "";
   part("outputs").replaceChildren();
   const inputs = {};
   for (const [operand, field] of fields) inputs[operand.name] = numbers(field.value, operand);
   const begin = performance.now();
-  const outputs = model.run(inputs);
-  part("figures").textContent = `computed in ${(performance.now() - begin).toFixed(2)} ms`;
+  const outputs = await model.run(inputs);
+  part("figures").textContent = `computed in ${(performance.now() - begin).toFixed(2)} ms by ${names[model.machine]}`;
   part("outputs").replaceChildren(
     ...model.outputs.map((operand) => {
       const row = document.createElement("tr");
@@ -52,17 +54,13 @@ function run() {
 
 part("form").addEventListener("submit", (event) => {
   event.preventDefault();
-  try {
-    run();
-  } catch (error) {
-    part("problem").textContent = error.message;
-  }
+  run().catch((error) => (part("problem").textContent = error.message));
 });
 part("random").addEventListener("click", () =>
   fill((operand) => (operand.dtype.startsWith("float") ? (2 * Math.random() - 1).toFixed(3) : Math.round(Math.random()))),
 );
 try {
-  model = await load(new URL("model.wasm", import.meta.url));
+  model = await load(file("model.wasm"), settings.gpu ? { gpu: file(settings.gpu) } : {});
   for (const operand of model.inputs) {
     const box = Object.assign(document.createElement("div"), { className: "field" });
     const label = Object.assign(document.createElement("label"), { htmlFor: `input-${operand.name}` });

@@ -1,8 +1,9 @@
 /* Text that the model writes: it reads a token at a time and keeps what it has read (`memory`). */
-import { load } from "./eshkol.js";
+import { load, names } from "./eshkol.js";
 
 const settings = JSON.parse(document.getElementById("settings").textContent);
 const part = (id) => document.getElementById(id);
+const file = (name) => new URL(name, import.meta.url);
 const { context } = settings;
 const PAUSE = 12; // ms of work before the page gets its turn
 
@@ -50,14 +51,14 @@ export class Reader {
   }
 
   /** The logits of the token that follows. */
-  read(token) {
+  async read(token) {
     if (this.seen.length === context) {
       const last = this.seen.slice(Math.ceil(context / 2));
       this.seen = [];
-      for (const earlier of last) this.read(earlier);
+      for (const earlier of last) await this.read(earlier);
     }
     const given = { token: [token], position: this.seen.length, ...this.memory };
-    const { out_logits: logits, ...rest } = this.model.run(given);
+    const { out_logits: logits, ...rest } = await this.model.run(given);
     for (const name of Object.keys(this.memory)) this.memory[name] = rest[`out_${name}`];
     this.seen.push(token);
     return logits;
@@ -83,15 +84,15 @@ async function write() {
     let spent = 0;
     let begin = performance.now();
     let turn = begin;
-    for (const token of given.slice(-context)) logits = reader.read(token);
+    for (const token of given.slice(-context)) logits = await reader.read(token);
     for (let made = 0; made < count && !stopped; made++) {
       const token = drawn(Array.from(logits), temperature);
       tail.data += decode(token);
-      logits = reader.read(token);
+      logits = await reader.read(token);
       if (performance.now() - turn > PAUSE || made === count - 1) {
         spent += performance.now() - turn;
         const each = spent / (made + 1 + given.length);
-        part("figures").textContent = `${made + 1} characters, ${each.toFixed(2)} ms each`;
+        part("figures").textContent = `${made + 1} characters, ${each.toFixed(2)} ms each by ${names[model.machine]}`;
         await new Promise(requestAnimationFrame);
         turn = performance.now();
       }
@@ -115,7 +116,7 @@ for (const id of ["temperature", "count"]) {
 }
 part("prompt").value = settings.prompt;
 try {
-  model = await load(new URL("model.wasm", import.meta.url));
+  model = await load(file("model.wasm"), settings.gpu ? { gpu: file(settings.gpu) } : {});
   part("write").disabled = false;
   document.body.dataset.ready = "yes";
 } catch (error) {

@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from eshkol.atlas.flow import Slot, slots_read, slots_written
-from eshkol.atlas.isa import Control, Instruction, Values, resolve_types
+from eshkol.atlas.isa import Control, Instruction, Values
 from eshkol.atlas.operands import Register
 from eshkol.atlas.types import Type
+from eshkol.atlas.typing_rule import resolve_types
 from eshkol.atlas.validate import Analysis
 from eshkol.backends.lanes.emitter import Emitter, llvm_type
 from eshkol.backends.lanes.scalars import lower

@@ -21,11 +21,12 @@ from functools import cache
 
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.expand import expand
-from eshkol.atlas.isa import Control, Instruction, Kind, resolve_types
+from eshkol.atlas.isa import Control, Instruction, Kind
 from eshkol.atlas.operands import Register
 from eshkol.atlas.program import Program
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import Type
+from eshkol.atlas.typing_rule import resolve_types
 from eshkol.backends.cpu.kernels.macro import FIRST_OPERAND, PLAIN_LOOP, SCRATCH, Macro, Phase
 from eshkol.backends.lanes.emitter import Emitter, constant, llvm_type
 from eshkol.backends.lanes.scalars import LOWERINGS, Fail, lower
