@@ -102,9 +102,13 @@ class Browser:
         self.asked("POST", "goog/cdp/execute", cmd=command, params=params)
 
 
+# A GPU that is computed by the processor, which Chromium brings along.
+WITH_GPU = ("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader")
+
+
 @contextmanager
-def browser() -> Iterator[Browser]:
-    """A browser with a new profile, which goes with it."""
+def browser(*, gpu: bool = False) -> Iterator[Browser]:
+    """A browser with a new profile, which goes with it; with a GPU for pages, or without."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -112,9 +116,10 @@ def browser() -> Iterator[Browser]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         driver = subprocess.Popen([str(DRIVER), f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         session = None
+        arguments = [*(a for a in ARGUMENTS if a != "--disable-gpu"), *WITH_GPU] if gpu else ARGUMENTS
         try:
             _wait(address)
-            options = {"binary": CHROMIUM, "args": [*ARGUMENTS, f"--user-data-dir={profile}"]}
+            options = {"binary": CHROMIUM, "args": [*arguments, f"--user-data-dir={profile}"]}
             wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
             found = _asked("POST", f"{address}/session", {"capabilities": {"alwaysMatch": wanted}})
             session = found["sessionId"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from eshkol.cli.main import main
 
 pytestmark = pytest.mark.skipif(web.MISSING is not None, reason=str(web.MISSING))
 READY = "document.body.dataset.ready === 'yes'"
-NOISE = "favicon"
+NOISE = re.compile(r"favicon|No available adapters")  # what a browser without a GPU says by itself
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +79,7 @@ def test_digits_are_told_while_one_draws(browser, tmp_path):
             np.testing.assert_allclose(shares, 100 * wanted, atol=0.06)
             browser.run("document.getElementById('clear').click();")
             browser.until("document.getElementById('best').textContent === '–'")
-        assert not [said for said in browser.messages() if NOISE not in said]
+        assert not [said for said in browser.messages() if not NOISE.search(said)]
 
 
 def test_text_is_written(browser, tmp_path):
@@ -122,7 +123,7 @@ def test_text_is_written(browser, tmp_path):
         write("xyz", 1, 20)
         assert "does not know the character" in browser.until("document.getElementById('problem').textContent")
         assert browser.run("return document.documentElement.scrollWidth <= innerWidth;"), "it is wider than the phone"
-        assert not [said for said in browser.messages() if NOISE not in said]
+        assert not [said for said in browser.messages() if not NOISE.search(said)]
 
 
 def test_any_model_can_be_tried(browser, tmp_path):

@@ -20,7 +20,7 @@ from eshkol.web import KINDS
 from eshkol.web.pages import Page
 from eshkol.web.site import PARTS, write_site
 
-FILES = ["eshkol.js", "index.html", "model.wasm", "page.js", "style.css"]
+FILES = ["eshkol.js", "gpu.js", "index.html", "model.wasm", "model.webgpu", "page.js", "style.css"]
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ def test_digits(tmp_path, capsys):
     assert "the page 'digits'" in capsys.readouterr().out
     assert sorted(p.name for p in (tmp_path / "site").iterdir()) == FILES
     assert settings(tmp_path / "site") == {
-        "side": 8, "box": 8, "centre": "box", "ink": 1.25, "labels": [*"abcdefghij"],
+        "side": 8, "box": 8, "centre": "box", "ink": 1.25, "labels": [*"abcdefghij"], "gpu": "model.webgpu",
     }  # fmt: skip
     assert "<title>Letters &amp; &lt;signs&gt;</title>" in (tmp_path / "site" / "index.html").read_text("utf-8")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["site", "some.eskpt"]
@@ -68,7 +68,8 @@ def test_text(tmp_path, capsys):
     assert "should be characters" in capsys.readouterr().err
     file = saved(tmp_path, model, tokenizer=["\n", "a", "<", "b", "c"])
     assert exported(file, "-o", str(tmp_path / "site")) == 0
-    assert settings(tmp_path / "site") == {"context": 8, "characters": ["\n", "a", "<", "b", "c"], "prompt": "\n"}
+    found = settings(tmp_path / "site")
+    assert (found["context"], found["characters"], found["prompt"]) == (8, ["\n", "a", "<", "b", "c"], "\n")
     assert "<" not in re.search(r'id="settings">(.*?)</script>', (tmp_path / "site/index.html").read_text("utf-8"))[1]
 
 
@@ -143,6 +144,13 @@ def test_what_is_refused_leaves_nothing(case, tmp_path, capsys):
     assert re.search(wanted, said), said
     assert "internal error" not in said
     assert [p.name for p in tmp_path.iterdir()] == ["models"]
+
+
+def test_what_no_gpu_of_a_page_can_do_is_left_to_webassembly(tmp_path):
+    page = Page("plain", lambda x: ek.while_loop(lambda c: c.sum() < 9, lambda c: c + 1, x), (ek.zeros((2,)),), {})
+    write_site(page, tmp_path / "site")
+    assert sorted(p.name for p in (tmp_path / "site").iterdir()) == [f for f in FILES if "gpu" not in f]
+    assert settings(tmp_path / "site") == {}
 
 
 def test_an_op_of_the_host_is_refused_before_anything_is_written(tmp_path):

@@ -14,18 +14,27 @@ import pytest
 
 import eshkol as ek
 from effort import FULL
-from eshkol import nn
 from eshkol.backends.wasm import export
 from eshkol.cli.main import main
 from eshkol.errors import BackendError, TensorError
 from eshkol.llvm.wasm_objects import imports
 from eshkol.web.site import eshkol_js
 from exported import in_wasmtime
+from exported_models import (
+    assert_near,
+    convolutions,
+    doubles,
+    gpt_step,
+    loops,
+    many_functions,
+    perceptron,
+    small_gpt,
+    weights,
+)
 
 ROOT = Path(__file__).parents[2]
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="there is no node: apt-get install nodejs")
-rng = np.random.default_rng(7)
 
 # Loads a module, runs it on each of some sets of inputs, and prints outputs or what is wrong.
 DRIVER = """
@@ -57,10 +66,6 @@ def on_the_cpu():
         yield
 
 
-def weights(*shape: int) -> ek.Tensor:
-    return ek.tensor((0.4 * rng.normal(size=shape)).astype(np.float32))
-
-
 def in_node(exported: Any, runs: list[dict[str, Any]]) -> list[Any]:
     """What node prints for each run: outputs by name, or what is wrong."""
     folder = exported.module.parent
@@ -82,70 +87,8 @@ def _for_node(value: Any) -> dict[str, Any]:
     return {"dtype": value.dtype.name, "values": value.reshape(-1).tolist()}
 
 
-def perceptron() -> tuple[Any, tuple[Any, ...]]:
-    model = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 10)).eval()
-    return (lambda image: ek.softmax(model(image), axis=-1)), (weights(3, 20),)
-
-
-def convolutions() -> tuple[Any, tuple[Any, ...]]:
-    model = nn.Sequential(
-        nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(4, 8, 3, padding=1), nn.BatchNorm2d(8),
-        nn.GELU(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(32, 10), nn.LogSoftmax(-1),
-    ).eval()  # fmt: skip
-    return (lambda image: model(image)), (weights(1, 1, 8, 8),)
-
-
-def small_gpt() -> tuple[Any, tuple[Any, ...]]:
-    model = nn.GPT(vocabulary=30, context=16, layers=2, heads=2, width=16).eval()
-    return (lambda ids: model(ids)), (ek.tensor(rng.integers(0, 30, (2, 16))),)
-
-
-def gpt_step() -> tuple[Any, tuple[Any, ...]]:
-    model = nn.GPT(vocabulary=30, context=16, layers=1, heads=2, width=16).eval()
-
-    def step(token: Any, position: Any, memory: Any) -> Any:
-        return model.extend(token, memory, position)
-
-    return step, (ek.tensor([[3]]), ek.tensor(2), model.empty_caches(1))
-
-
-def loops() -> tuple[Any, tuple[Any, ...]]:
-    matrix = weights(5, 5)
-
-    def grown(x: Any) -> Any:
-        last, all_of_them = ek.scan(lambda c, k: (ek.tanh(c @ matrix) + k, c), x, ek.arange(6, dtype="float32"))
-        return last, all_of_them, ek.while_loop(lambda c: ek.sum(c) < 100, lambda c: c * 2 + 1, ek.abs(x))
-
-    return grown, (weights(5),)
-
-
-def many_functions() -> tuple[Any, tuple[Any, ...]]:
-    def all_of_them(x: Any) -> Any:
-        y = ek.abs(x) + 0.1
-        found = [f(x) for f in (ek.exp, ek.exp2, ek.tanh, ek.erf, ek.cumsum)]
-        return [*found, ek.log(y), ek.sqrt(y), ek.sin(50 * x), y**2.3]
-
-    return all_of_them, (weights(101),)
-
-
-def doubles() -> tuple[Any, tuple[Any, ...]]:
-    return (lambda x, n: (ek.exp(x) @ x.T, n * 3 - 1, x > 0)), (
-        ek.tensor(rng.normal(size=(4, 9))), ek.tensor(np.arange(-3, 4)),
-    )  # fmt: skip
-
-
 MODELS = (perceptron, convolutions, small_gpt, gpt_step, loops, many_functions, doubles)
 QUICK = (convolutions, gpt_step, loops, many_functions)
-
-
-def assert_near(found: Any, wanted: Any, name: str) -> None:
-    """Floats differ by at most four last places of the largest of them, others not at all."""
-    if wanted.dtype.kind != "f":
-        np.testing.assert_array_equal(found, wanted, name)
-        return
-    place = np.spacing(np.abs(wanted).max(initial=0).astype(wanted.dtype))
-    apart = np.abs(found.astype(np.float64) - wanted).max(initial=0)
-    assert apart <= 4 * place, f"{name}: {apart / place} last places"
 
 
 def written(model: Any, folder: Path) -> tuple[Any, dict[str, Any], dict[str, Any]]:

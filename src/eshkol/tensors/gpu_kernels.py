@@ -52,8 +52,12 @@ class _Slots:
 
     def give(self, place: int, size: int, *, alone: bool = False) -> int:
         """The buffer of a place: a free one that is as large, or a new one."""
-        if place in self.of:
-            return self.of[place]
+        if place not in self.of:
+            self.of[place] = self.spare(size, alone=alone)
+        return self.of[place]
+
+    def spare(self, size: int, *, alone: bool = False) -> int:
+        """A buffer that nothing has; the caller puts it among those that are free."""
         size = max(WORD, -(-size // WORD) * WORD)
         fitting = [] if alone else [slot for slot in self.free if self.sizes[slot] >= size]
         if fitting:
@@ -62,7 +66,6 @@ class _Slots:
         else:
             slot = len(self.sizes)
             self.sizes.append(size)
-        self.of[place] = slot
         return slot
 
     def take_back(self, place: int) -> None:
@@ -153,14 +156,28 @@ class _Writer:
         if not all(sizes[name] for name, place in lies.items() if place in step.writes):
             return  # there is nothing to compute
         made = alone(kernel.program, kernel.launch, sizes, dict(step.numbers))
-        if len({*lies.values()}) < len(lies):
-            raise BackendUnavailable(f"'{kernel.program.name}' is given one value twice, which browsers do not take")
+        twins = self._twins(step, lies)
         key = (self.kernels.setdefault(made.wgsl, len(self.kernels)), made.lanes, made.shared)
         self.steps.append({
             "pipeline": self.pipelines.setdefault(key, len(self.pipelines)), "words": made.words,
-            "buffers": [-1 if name == STATUS else self._slot(lies[name]) for name in made.buffers],
+            "buffers": [-1 if name == STATUS else twins.get(name, self._slot(lies[name])) for name in made.buffers],
             "groups": made.groups, **self._checked(made, step.node),
         })  # fmt: skip
+        self.slots.free += twins.values()
+
+    def _twins(self, step: Launch, lies: Mapping[str, int]) -> dict[str, int]:
+        """Buffers with copies of what a launch is given twice: browsers take no buffer for two parameters."""
+        twins: dict[str, int] = {}
+        met: set[int] = set()
+        for name, place in lies.items():
+            if place in met:
+                if place in step.writes:
+                    raise BackendUnavailable(f"'{step.kernel.program.name}' writes what it is given twice")
+                size = self.plan.places[place].size
+                twins[name] = self.slots.spare(size)
+                self.steps.append({"copy": [twins[name], self._slot(place), -(-size // WORD) * WORD]})
+            met.add(place)
+        return twins
 
     def _checked(self, made: AloneLaunch, node: Node) -> Mapping[str, int]:
         """Which of the faults a launch can have, if it can."""
