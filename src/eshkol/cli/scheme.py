@@ -105,8 +105,8 @@ def add_commands(commands: Any) -> None:
     run.add_argument(
         "--why",
         action="store_true",
-        help="before it runs, say on stderr what became of each procedure: what is a loop, what is called by name, what "
-        "is allocated, and what stopped better code",
+        help="before it runs, say on stderr what became of each procedure: what is a loop, what is called by name, "
+        "what is allocated, and what stopped better code",
     )
     run.add_argument("file", metavar="FILE", help="the program, an .esk file; - for the standard input")
     run.add_argument(

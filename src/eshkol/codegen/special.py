@@ -11,7 +11,7 @@ so that no closure is made and nothing unknown is called. Only what is short is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from eshkol.codegen.nodes import Fix, LetValues, Prim
@@ -19,6 +19,7 @@ from eshkol.lang import core
 from eshkol.lang.core import Call, Cell, Clause, Global, If, Lambda, Let, Local, Node, Seq, SetLocal, Variable
 
 LONGEST = 60  # core forms of a procedure that is copied
+Primitive = Callable[[Call, Global, list[Node]], Node]  # a call of a primitive, simplified
 
 
 @dataclass
@@ -31,15 +32,15 @@ class _Uses:
 
 @dataclass(frozen=True)
 class Template:
-    """A procedure that may be copied, and which of its parameters are only called and handed on, with how many arguments
-    each time."""
+    """A procedure that may be copied, and which of its parameters are only called and handed on: with how many
+    arguments each time."""
 
     cell: Cell
     clause: Clause
     called: dict[int, list[int]]
 
     @classmethod
-    def of(cls, cell: Cell, code: Lambda, children: Callable[[Node], object]) -> Template | None:
+    def of(cls, cell: Cell, code: Lambda, children: Callable[[Node], Iterable[Node]]) -> Template | None:
         """The template that a definition is, if it is one."""
         if len(code.clauses) != 1 or code.clauses[0].rest is not None or not cell.sealed or cell.assigned:
             return None
@@ -68,7 +69,7 @@ class Template:
                 case Local(variable=variable) if variable in uses:
                     uses[variable].otherwise = True
                 case _:
-                    stack += children(node)  # type: ignore[arg-type]
+                    stack += children(node)
         called = {
             i: uses[v].counts
             for i, v in enumerate(clause.params)
@@ -89,7 +90,9 @@ class Template:
                     found[i] = primitive
         return found
 
-    def written(self, node: Call, args: list[Node], primitive: Callable[[Call, Global, list[Node]], Node]) -> Node | None:
+    def written(
+        self, node: Call, args: list[Node], primitive: Callable[[Call, Global, list[Node]], Node]
+    ) -> Node | None:
         """What stands in place of a call with these arguments, if a copy is worth it."""
         given = self.given(args)
         if not given:
@@ -113,7 +116,7 @@ class _Copy:
         template: Template,
         loop: Variable,
         given: dict[int, Lambda | Global],
-        primitive: Callable[[Call, Global, list[Node]], Node],
+        primitive: Primitive,
     ) -> None:
         self.template, self.loop, self.primitive = template, loop, primitive
         self.places = {*given}
