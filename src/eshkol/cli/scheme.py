@@ -102,6 +102,12 @@ def add_commands(commands: Any) -> None:
     )
     _add_heap(run)
     _add_folders(run)
+    run.add_argument(
+        "--why",
+        action="store_true",
+        help="before it runs, say on stderr what became of each procedure: what is a loop, what is called by name, "
+        "what is allocated, and what stopped better code",
+    )
     run.add_argument("file", metavar="FILE", help="the program, an .esk file; - for the standard input")
     run.add_argument(
         "args", nargs=argparse.REMAINDER, metavar="ARGS", help="what (command-line) gives behind the file, options too"
@@ -185,7 +191,22 @@ def run_program(options: argparse.Namespace) -> int:
     from eshkol.session import on_session
 
     source = _source(options.file)
-    return on_session(lambda session: session.run_source(source), [options.file, *options.args], heap_limit(options))
+
+    def work(session: Session) -> Any:
+        if getattr(options, "why", False):
+            _say_why(session, source)
+        return session.run_source(source)
+
+    return on_session(work, [options.file, *options.args], heap_limit(options))
+
+
+def _say_why(session: Session, source: Source) -> None:
+    """Print what the code generator makes of a program's procedures."""
+    from eshkol.codegen.compiling import explained
+
+    module = session.world.program(source)
+    assert module.unit is not None
+    print(*explained(module.unit), sep="\n", file=sys.stderr)
 
 
 def _source(file: str) -> Source:

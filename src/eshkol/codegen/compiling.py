@@ -23,6 +23,7 @@ from eshkol.codegen.shared import Shared
 from eshkol.codegen.simplify import Simplifier
 from eshkol.codegen.sources import note_names, source_text
 from eshkol.codegen.verify import verify_forms
+from eshkol.codegen.why import report
 from eshkol.lang import datum
 from eshkol.lang.core import Lambda, Node, Unit
 from eshkol.lang.hashing import digest
@@ -117,6 +118,12 @@ def simplify_unit(unit: Unit) -> str:
     if checked:
         verify_forms(forms)
     return scopes
+
+
+def explained(unit: Unit) -> list[str]:
+    """What becomes of each procedure of a unit, which is simplified."""
+    simplify_unit(unit)
+    return report(unit.forms, Analysis.of(unit.forms), table())
 
 
 def functions_of(module: UnitModule) -> list[str]:

@@ -196,17 +196,6 @@ bad:
   call void @esk_wrong_arity(ptr %ctx, ptr %self, i64 %count)
   unreachable
 go:
-  %k = call %value @esk_capture(ptr %ctx)
-  %tk = extractvalue %value %k, 0
-  %pk = extractvalue %value %k, 1
-  %again_at = getelementptr i8, ptr %ctx, i64 $Context.reentered
-  %again = load volatile i64, ptr %again_at
-  %first = icmp eq i64 %again, 0
-  br i1 %first, label %receive, label %return
-return:
-  store i64 0, ptr %again_at
-  ret %value %k
-receive:
   %is = icmp eq i64 %t0, $TAG_PROCEDURE
   br i1 %is, label %call, label %not, !prof !0
 not:
@@ -214,9 +203,7 @@ not:
   unreachable
 call:
   %f = inttoptr i64 %p0 to ptr
-  %at = getelementptr i8, ptr %f, i64 $Closure.entry
-  %entry = load ptr, ptr %at
-  %v = musttail call tailcc %value %entry($PASS(%f, 1, %tk, %pk))
+  %v = musttail call tailcc %value @esk_call_cc(ptr %ctx, ptr %f)
   ret %value %v
 }
 

@@ -1,7 +1,7 @@
 """What the code generator knows of primitives: their rows in C, and the inline functions that units carry.
 
-Inline functions are read from inline.ll and arithmetic.py; predicates of a type are written from a table here. A unit
-takes along the text of those that it calls, and of those that they call.
+Inline functions are read from inline.ll and arithmetic.py; predicates of a type and compositions of car and cdr are
+written here. A unit takes along the text of those that it calls, and of those that they call.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import product
 from pathlib import Path
 
 from eshkol.codegen import arithmetic, passing
@@ -118,6 +119,36 @@ define internal i1 @"test.{name}"(ptr %ctx, i64 %t, i64 %p) alwaysinline {{
 }}"""
 
 
+def _path(letters: str) -> str:
+    """What c...r of a pair is, with these letters: step by step from the right."""
+    lines = []
+    tag, bits = "%t", "%p"
+    for step, letter in enumerate(reversed(letters)):
+        byte, field = (1, "Pair.car") if letter == "a" else (2, "Pair.cdr")
+        lines.append(f"""\
+  %pair{step} = icmp eq i64 {tag}, $TAG_PAIR
+  br i1 %pair{step}, label %step{step}, label %slow, !prof !0
+step{step}:
+  %o{step} = inttoptr i64 {bits} to ptr
+  %where{step} = getelementptr i8, ptr %o{step}, i64 {byte}
+  %byte{step} = load i8, ptr %where{step}
+  %tag{step} = zext i8 %byte{step} to i64
+  %field{step} = getelementptr i8, ptr %o{step}, i64 ${field}
+  %bits{step} = load i64, ptr %field{step}""")
+        tag, bits = f"%tag{step}", f"%bits{step}"
+    steps = "\n".join(lines)
+    return f"""\
+define internal %value @"inline.c{letters}r"(ptr %ctx, i64 %t, i64 %p) alwaysinline {{
+{steps}
+  %a = insertvalue %value undef, i64 {tag}, 0
+  %v = insertvalue %value %a, i64 {bits}, 1
+  ret %value %v
+slow:
+  %z = call %value @"prim.c{letters}r"(ptr %ctx, i64 %t, i64 %p)
+  ret %value %z
+}}"""
+
+
 def _quick_call(count: int, spill: int) -> str:
     """A call of a procedure that is not the last thing done, for code that is written quickly."""
     arguments = [f"{word}{i}" for i in range(count) for word in ("%t", "%p")]
@@ -149,7 +180,8 @@ class PrimitiveTable:
             for name, tags in TAGS_OF_PREDICATES.items()
         ]
         calls = [_quick_call(count, layout["Context.spill"]) for count in range(QUICK_ARGUMENTS + 1)]
-        text = "\n\n".join([(_FOLDER / "inline.ll").read_text(), arithmetic.functions(), *predicates, *calls])
+        paths = [_path("".join(letters)) for count in (2, 3, 4) for letters in product("ad", repeat=count)]
+        text = "\n\n".join([(_FOLDER / "inline.ll").read_text(), arithmetic.functions(), *predicates, *paths, *calls])
         self.functions = _read(self.filled(text))
 
     def filled(self, text: str) -> str:

@@ -2,9 +2,9 @@
 recursive bindings are sorted into procedures and plain values, calls of primitives are named as such.
 
 Comes in: core forms of a unit. Goes out: core forms without Letrec, with Fix, Prim and LetValues; every Lambda that is
-bound to a variable stands in a Fix. A lambda is moved to its call only where that is its one use, so nothing is ever
-written twice; variables are unique objects, so nothing is ever captured. To simplify again what is simple changes
-nothing.
+bound to a variable stands in a Fix. A lambda is moved to its call only where that is its one use, so nothing is
+written twice but short procedures that take procedures (special.py); variables are unique objects, so nothing is ever
+captured. To simplify again what is simple changes nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from eshkol.codegen import PRIMITIVES
 from eshkol.codegen.arithmetic import COMPARISONS
 from eshkol.codegen.nodes import Fix, LetValues, Prim
 from eshkol.codegen.primitives import PrimitiveTable
+from eshkol.codegen.special import Template
 from eshkol.lang import core
 from eshkol.lang.core import Call, Const, Global, If, Lambda, Let, Letrec, Local, Node, Seq, SetLocal, Variable
 from eshkol.lang.datum import UNDEFINED
@@ -64,6 +65,7 @@ class Simplifier:
         self.known: dict[Variable, Node] = {}
         self.constants: dict[core.Cell, Const] = {}
         self.short: dict[core.Cell, core.Clause] = {}  # procedures that only call a primitive
+        self.templates: dict[core.Cell, Template] = {}  # procedures that are copied for those that they are given
 
     def form(self, node: Node) -> Node:
         """A form at top level."""
@@ -77,6 +79,8 @@ class Simplifier:
             clause = _short_clause(simple.value)
             if clause is not None and simple.cell.sealed and not simple.cell.assigned:
                 self.short[simple.cell] = clause
+            elif (template := Template.of(simple.cell, simple.value, children)) is not None:
+                self.templates[simple.cell] = template
         return simple
 
     def _count(self, root: Node) -> None:
@@ -224,6 +228,10 @@ class Simplifier:
             clause = self.short[procedure.cell]
             if len(clause.params) == len(args):
                 return _called_short(node, clause, args)
+        if isinstance(procedure, Global) and procedure.cell in self.templates:
+            written = self.templates[procedure.cell].written(node, args, self._primitive)
+            if written is not None:
+                return written
         node.procedure, node.args = procedure, args
         return node
 

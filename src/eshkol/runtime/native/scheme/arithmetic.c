@@ -63,6 +63,16 @@ static Value rational_product(Context *context, Value n1, Value d1, Value n2, Va
     return rational_from_reduced(context, n, d);
 }
 
+/* The parts of two complex numbers of flonums: p + q i and r + s i. */
+typedef struct { double p, q, r, s; } Parts;
+static inline Parts parts_of(Value a, Value b) {
+    return (Parts){esk_double(couple_first(a)), esk_double(couple_second(a)), esk_double(couple_first(b)),
+                   esk_double(couple_second(b))};
+}
+static inline Value inexact_complex(Context *context, double x, double y) {
+    return complex_make(context, esk_flonum(x), esk_flonum(y));
+}
+
 /* ---- + and - ---------------------------------------------------------------------------------------------------- */
 
 static __attribute__((noinline)) Value add_slowly(Context *context, Value a, Value b) {
@@ -86,6 +96,10 @@ Value esk_add(Context *context, Value a, Value b) {
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_flonum(esk_double(a) + esk_double(b));
     if (a.tag == TAG_FLONUM && b.tag == TAG_FIXNUM) return esk_flonum(esk_double(a) + (double)esk_integer(b));
     if (a.tag == TAG_FIXNUM && b.tag == TAG_FLONUM) return esk_flonum((double)esk_integer(a) + esk_double(b));
+    if (are_inexact_complexes(a, b)) {
+        Parts z = parts_of(a, b);
+        return inexact_complex(context, z.p + z.r, z.q + z.s);
+    }
     if (is_extended(a) || is_extended(b)) return extended_add(context, a, b);
     return add_slowly(context, a, b);
 }
@@ -112,6 +126,10 @@ Value esk_subtract(Context *context, Value a, Value b) {
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_flonum(esk_double(a) - esk_double(b));
     if (a.tag == TAG_FLONUM && b.tag == TAG_FIXNUM) return esk_flonum(esk_double(a) - (double)esk_integer(b));
     if (a.tag == TAG_FIXNUM && b.tag == TAG_FLONUM) return esk_flonum((double)esk_integer(a) - esk_double(b));
+    if (are_inexact_complexes(a, b)) {
+        Parts z = parts_of(a, b);
+        return inexact_complex(context, z.p - z.r, z.q - z.s);
+    }
     if (is_extended(a) || is_extended(b)) return extended_subtract(context, a, b);
     return subtract_slowly(context, a, b);
 }
@@ -161,6 +179,11 @@ Value esk_multiply(Context *context, Value a, Value b) {
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_flonum(esk_double(a) * esk_double(b));
     if (a.tag == TAG_FLONUM && b.tag == TAG_FIXNUM) return esk_flonum(esk_double(a) * (double)esk_integer(b));
     if (a.tag == TAG_FIXNUM && b.tag == TAG_FLONUM) return esk_flonum((double)esk_integer(a) * esk_double(b));
+    if (are_inexact_complexes(a, b)) {
+        Parts z = parts_of(a, b);
+        double x = z.p * z.r, y = z.q * z.s, v = z.p * z.s, w = z.q * z.r; /* each rounded, as if by itself */
+        return inexact_complex(context, x - y, v + w);
+    }
     if (is_extended(a) || is_extended(b)) return extended_multiply(context, a, b);
     return multiply_slowly(context, a, b);
 }

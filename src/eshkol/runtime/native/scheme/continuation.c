@@ -1,8 +1,9 @@
 /* Continuations, re-entrant: the stack between a point and the entry, copied to the heap and back.
  *
- * In: a point of the program (esk_capture), or a continuation and a value (esk_throw). Out: an object; or, at the point
- * of the capture, a second return. Frames are always copied back to the addresses they came from, so that pointers
- * between them stay right; that is why a continuation belongs to its entry, below which nothing else has its frames.
+ * In: a point of the program (esk_capture, esk_call_cc), or a continuation and a value (esk_throw). Out: an object; or,
+ * at the point of the capture, a second return. Frames are always copied back to the addresses they came from, so that
+ * pointers between them stay right; that is why a continuation belongs to its entry, below which nothing else has its
+ * frames.
  *
  * An entry that has ended can be gone on with in another one that lies in the same place: at a prompt, a continuation
  * of one line is entered from the next (esk_enter_form). Both must be outermost, so that there are no frames of the
@@ -12,8 +13,13 @@
  * those above it, stay as they are until they are returned to: they become a segment, which further captures refer to.
  * To know when that ends, the return address to the lowest of them is replaced by that of a stub (esk_underflow), which
  * takes the segment off the list of those on the stack, and goes where the return was meant to go. Capturing and
- * escaping thus cost what lies between, not what lies above. All of this relies on frame pointers: at the address in
- * the frame pointer stand the caller's, and the return address.
+ * escaping thus cost what lies between, not what lies above: who escapes to frames that are still there as they were
+ * copies nothing at all. All of this relies on frame pointers: at the address in the frame pointer stand the caller's,
+ * and the return address.
+ *
+ * A capture begins in a few instructions of assembly, which keep the registers that a procedure must leave as they are
+ * beside their own frame (Frame). To go on with a continuation is to give the frames, these registers and the stack
+ * pointer what they had, and to return.
  */
 #define _GNU_SOURCE
 #include "heap.h"
@@ -21,7 +27,7 @@
 #include <alloca.h>
 
 /* The stack is copied word by word where frames lie that others watch over. */
-__attribute__((no_sanitize_address, noinline)) static void copy_words(char *to, const char *from, uint64_t bytes) {
+__attribute__((no_sanitize_address)) static inline void copy_words(char *to, const char *from, uint64_t bytes) {
     uint64_t *target = (uint64_t *)(void *)to;
     const uint64_t *source = (const uint64_t *)(const void *)from;
     for (uint64_t i = 0; i < bytes / 8; i++) target[i] = source[i];
@@ -48,39 +54,74 @@ __attribute__((used, visibility("hidden"))) const char *esk_leave_segment(void) 
 #define EXPANDED(x) TEXT(x)
 #define SYMBOL(name) EXPANDED(__USER_LABEL_PREFIX__) #name
 
+/* esk_capture(context) and esk_call_cc(context, receiver), the latter as compiled code calls: {context, closure, 1,
+ * continuation} go on to the receiver. The frame pointer of their frame is that of a Frame. esk_resume(registers, stack
+ * pointer, where, value) goes on there. */
 #if defined(__aarch64__)
-enum { CAN_SHARE = 1 };
+#define ENTER                                                                                                          \
+    "stp x29, x30, [sp, #-176]!\nmov x29, sp\n"                                                                        \
+    "stp x19, x20, [sp, #16]\nstp x21, x22, [sp, #32]\nstp x23, x24, [sp, #48]\nstp x25, x26, [sp, #64]\n"             \
+    "stp x27, x28, [sp, #80]\nstp d8, d9, [sp, #96]\nstp d10, d11, [sp, #112]\nstp d12, d13, [sp, #128]\n"             \
+    "stp d14, d15, [sp, #144]\nstp x0, x1, [sp, #160]\nmov x1, x29\nadd x2, sp, #176\nbl " SYMBOL(esk_make_continuation) "\n"
+enum { SAVED = 18 };
 __asm__(".text\n.p2align 2\n.globl " SYMBOL(esk_underflow) "\n" SYMBOL(esk_underflow) ":\n"
         "stp x0, x1, [sp, #-16]!\n" /* the value on its way; wiped behind it, or the next slice would hold on to it */
         "bl " SYMBOL(esk_leave_segment) "\n"
         "mov x30, x0\n"
         "ldp x0, x1, [sp]\n"
         "stp xzr, xzr, [sp], #16\n"
-        "ret\n");
+        "ret\n"
+        ".p2align 2\n.globl " SYMBOL(esk_capture) "\n" SYMBOL(esk_capture) ":\n" ENTER
+        "ldp x29, x30, [sp], #176\nret\n"
+        ".p2align 2\n.globl " SYMBOL(esk_call_cc) "\n" SYMBOL(esk_call_cc) ":\n" ENTER
+        "mov x3, x0\nmov x4, x1\nldp x0, x1, [sp, #160]\nmov x2, #1\n"
+        "ldp x29, x30, [sp], #176\nldr x16, [x1, #8]\nbr x16\n"
+        ".p2align 2\n" SYMBOL(esk_resume) ":\n"
+        "mov sp, x1\nmov x30, x2\n"
+        "ldp x19, x20, [x0]\nldp x21, x22, [x0, #16]\nldp x23, x24, [x0, #32]\nldp x25, x26, [x0, #48]\n"
+        "ldp x27, x28, [x0, #64]\nldp d8, d9, [x0, #80]\nldp d10, d11, [x0, #96]\nldp d12, d13, [x0, #112]\n"
+        "ldp d14, d15, [x0, #128]\nldr x29, [x0, #144]\nmov x0, x3\nmov x1, x4\nret\n");
+typedef struct Frame { struct Frame *caller; const char *back; uint64_t registers[SAVED]; } Frame;
+static inline const uint64_t *saved_registers(const Frame *frame) { return frame->registers; }
+
 #elif defined(__x86_64__)
-enum { CAN_SHARE = 1 };
+/* A procedure of compiled code takes eight bytes more off the stack than its return address (LLVM's tailcc). */
+#define ENTER(above)                                                                                                   \
+    "pushq %rbp\nmovq %rsp, %rbp\npushq %r15\npushq %r14\npushq %r13\npushq %r12\npushq %rbx\npushq %rsi\n"           \
+    "movq %rdi, %rbx\nmovq %rbp, %rsi\nleaq " #above "(%rbp), %rdx\ncall " SYMBOL(esk_make_continuation) "\n"
+#define LEAVE "popq %rsi\npopq %rbx\npopq %r12\npopq %r13\npopq %r14\npopq %r15\npopq %rbp\n"
+enum { SAVED = 5 };
 __asm__(".text\n.globl " SYMBOL(esk_underflow) "\n" SYMBOL(esk_underflow) ":\n"
         "subq $8, %rsp\npushq %rax\npushq %rdx\nsubq $8, %rsp\n" /* the value on its way; the stack stays aligned */
         "call " SYMBOL(esk_leave_segment) "\n"
         "movq %rax, 24(%rsp)\nmovq 8(%rsp), %rdx\nmovq 16(%rsp), %rax\n"
-        "movq $0, 8(%rsp)\nmovq $0, 16(%rsp)\naddq $24, %rsp\nret\n");
+        "movq $0, 8(%rsp)\nmovq $0, 16(%rsp)\naddq $24, %rsp\nret\n"
+        ".globl " SYMBOL(esk_capture) "\n" SYMBOL(esk_capture) ":\n" ENTER(16) LEAVE "ret\n"
+        ".globl " SYMBOL(esk_call_cc) "\n" SYMBOL(esk_call_cc) ":\n" ENTER(24)
+        "movq %rbx, %rdi\nmovq %rax, %rcx\nmovq %rdx, %r8\nmovl $1, %edx\n" LEAVE "jmpq *8(%rsi)\n"
+        SYMBOL(esk_resume) ":\n"
+        "movq %rsi, %rsp\nmovq 0(%rdi), %rbx\nmovq 8(%rdi), %r12\nmovq 16(%rdi), %r13\nmovq 24(%rdi), %r14\n"
+        "movq 32(%rdi), %r15\nmovq 40(%rdi), %rbp\nmovq %rdx, %r11\nmovq %rcx, %rax\nmovq %r8, %rdx\njmpq *%r11\n");
+typedef struct Frame { struct Frame *caller; const char *back; } Frame;
+static inline const uint64_t *saved_registers(const Frame *frame) { return (const uint64_t *)(const void *)frame - SAVED; }
+
 #else
-enum { CAN_SHARE = 0 };
-const char esk_underflow[1];
+#error "continuations are written for x86-64 and AArch64"
 #endif
+
+_Static_assert(offsetof(Closure, entry) == 8, "esk_call_cc reads the entry of a closure");
+_Static_assert(SAVED + 1 <= CALLEE_SAVED, "a continuation has room for the registers, and for the frame pointer");
+_Noreturn void esk_resume(const uint64_t *registers, char *low, const char *back, Value);
 
 enum { PIECE = 2048 /* bytes: more than this is shared in two parts, so that it need not be copied again and again */ };
 
-typedef struct Frame { struct Frame *caller; const char *back; } Frame;
-
-/* The frame that `callee` returns to and all above it, as a segment; or what is shared already, where that frame is
- * among it. */
-__attribute__((no_sanitize_address)) static Segment *share(Context *context, Frame *callee) {
+/* What lies from `low` on, in the frame that `callee` returns to and all above it, as a segment; or what is shared
+ * already, where that frame is among it. */
+__attribute__((no_sanitize_address)) static inline Segment *share(Context *context, Frame *callee, char *low) {
     Entry *entry = context->entry;
     Segment *parent = entry->captured;
-    char *low = (char *)callee->caller, *end = parent ? parent->low : entry->base;
-    if (!CAN_SHARE || callee->back == esk_underflow || callee->caller <= callee || low >= end || (uintptr_t)low & 7)
-        return parent;
+    char *outer = (char *)callee->caller, *end = parent ? parent->low : entry->base;
+    if (callee->back == esk_underflow || callee->caller <= callee || outer >= end || (uintptr_t)outer & 7) return parent;
     uint64_t bytes = (uint64_t)(end - low);
     Segment *segment = esk_allocate(context, sizeof *segment + bytes, TAG_CONTINUATION);
     segment->head.flags = FLAG_SEGMENT;
@@ -95,21 +136,21 @@ __attribute__((no_sanitize_address)) static Segment *share(Context *context, Fra
     return segment;
 }
 
-__attribute__((no_sanitize_address)) static Segment *share_all(Context *context, Frame *callee) {
+__attribute__((no_sanitize_address)) static inline Segment *share_all(Context *context, Frame *callee, char *low) {
     char *end = context->entry->captured ? context->entry->captured->low : context->entry->base;
     Frame *far = callee;
     while (far->caller > far && (char *)far->caller < end && (char *)far->caller - (char *)callee < PIECE)
         far = far->caller;
-    if (far != callee && far->caller > far && end - (char *)far->caller > PIECE) share(context, far);
-    return share(context, callee);
+    if (far != callee && far->caller > far && end - (char *)far->caller > PIECE) share(context, far, (char *)far->caller);
+    return share(context, callee, low);
 }
 
 /* ---- capture and throw ------------------------------------------------------------------------------------------ */
 
-__attribute__((noinline)) Value esk_capture(Context *context) {
-    __builtin_unwind_init(); /* registers of the callers go to this frame, where the collector looks */
-    Segment *segment = share_all(context, ((Frame *)__builtin_frame_address(0))->caller);
-    char *low = stack_pointer();
+/* What is left to do where `frame` returns, with the stack pointer at `low` then. */
+__attribute__((used, visibility("hidden"), no_sanitize_address)) Value esk_make_continuation(Context *context,
+                                                                                            Frame *frame, char *low) {
+    Segment *segment = share_all(context, frame, low);
     uint64_t bytes = (uint64_t)((segment ? segment->low : context->entry->base) - low);
     Continuation *continuation = esk_allocate(context, sizeof *continuation + bytes, TAG_CONTINUATION);
     continuation->handlers = context->handlers;
@@ -118,15 +159,12 @@ __attribute__((noinline)) Value esk_capture(Context *context) {
     continuation->entry = context->entry->id;
     continuation->base = context->entry->form ? context->entry->base : NULL;
     continuation->segment = segment;
+    continuation->back = frame->back;
     continuation->low = low;
     continuation->bytes = bytes;
-    memset(&continuation->registers, 0, sizeof continuation->registers); /* setjmp leaves holes */
-    if (_setjmp(continuation->registers)) {
-        Value value = context->transfer;
-        context->transfer = ESK_UNSPECIFIED;
-        context->reentered = 1;
-        return value;
-    }
+    const uint64_t *registers = saved_registers(frame);
+    for (int i = 0; i < SAVED; i++) continuation->registers[i] = registers[i];
+    continuation->registers[SAVED] = (uint64_t)(uintptr_t)frame->caller;
     copy_words(continuation->slice, low, bytes);
     context->reentered = 0;
     return esk_object(continuation);
@@ -139,22 +177,24 @@ __attribute__((no_sanitize_address, noinline)) void esk_wipe(char *from, char *t
 }
 
 /* Called with its whole frame below the slice. The frames from `dead` on are left for ever. */
-__attribute__((noinline)) static _Noreturn void restore(Continuation *continuation, const Segment *there, char *dead) {
+__attribute__((noinline)) static _Noreturn void restore(const Continuation *continuation, const Segment *there,
+                                                        char *dead, Value value) {
     esk_wipe(dead, continuation->low);
     for (const Segment *segment = continuation->segment; segment != there; segment = segment->parent)
         copy_words(segment->low, segment->frames, segment->bytes);
     copy_words(continuation->low, continuation->slice, continuation->bytes);
-    _longjmp(continuation->registers, 1);
+    esk_resume(continuation->registers, continuation->low, continuation->back, value);
 }
 
-__attribute__((noinline)) static _Noreturn void descend(Continuation *continuation, const Segment *there, bool wipe) {
+__attribute__((noinline)) static _Noreturn void descend(const Continuation *continuation, const Segment *there,
+                                                        bool wipe, Value value) {
     char *here = stack_pointer(), *target = continuation->low - 1024;
     if (here > target) {
         volatile char *room = alloca((size_t)(here - target));
         *room = 0;
         __asm__ volatile("" : : "r"(room) : "memory");
     }
-    restore(continuation, there, wipe ? __builtin_frame_address(0) : continuation->low);
+    restore(continuation, there, wipe ? __builtin_frame_address(0) : continuation->low, value);
 }
 
 /* The innermost segment that both have; null where that is none. */
@@ -186,13 +226,15 @@ _Noreturn void esk_throw(Context *context, Value target, Value value) {
     context->handlers = continuation->handlers;
     context->winders = continuation->winders;
     context->parameters = continuation->parameters;
-    context->transfer = value;
+    context->reentered = 1;
     esk_stack_restored(context, continuation->low);
     const Segment *there = common(continuation->segment, context->entry->captured);
     context->entry->captured = continuation->segment;
     bool wipe = context->heap->failed;
     context->heap->failed = false;
-    descend(continuation, there, wipe);
+    if (there == continuation->segment && !continuation->bytes && !wipe) /* all frames are there as they were */
+        esk_resume(continuation->registers, continuation->low, continuation->back, value);
+    descend(continuation, there, wipe, value);
 }
 
 static Value throw(Context *context, Value continuation, Value value) { esk_throw(context, continuation, value); }

@@ -157,7 +157,6 @@ static uint64_t enter(Context *context, const Primitive *row, Value procedure, c
     context->handlers = entry.handlers;
     context->winders = entry.winders;
     context->parameters = entry.parameters;
-    context->transfer = ESK_UNSPECIFIED;
     context->extra_count = 0;
     rearm(context);
     return (uint64_t)how;

@@ -107,16 +107,22 @@ typedef struct Segment {
     char frames[];
 } Segment;
 
-/* A captured continuation: registers, the frames nearest to the capture, and the shared ones above them. */
+/* A captured continuation: registers, frames that are not shared, which are few or none, and the shared ones above. */
+#if defined(__aarch64__)
+enum { CALLEE_SAVED = 19 };
+#else
+enum { CALLEE_SAVED = 6 };
+#endif
 typedef struct {
     Object head;
     Value handlers, winders, parameters;
     uint64_t entry;         /* its id */
     const char *base;       /* of that entry, if another in its place can go on with it; else null */
     Segment *segment;       /* or null */
-    char *low;              /* where the slice belongs */
+    const char *back;       /* where to go on: */
+    char *low;              /* with this stack pointer, which is also where the slice belongs, */
+    uint64_t registers[CALLEE_SAVED]; /* and with these registers, the frame pointer last */
     uint64_t bytes;
-    jmp_buf registers;
     char slice[];
 } Continuation;
 

@@ -51,7 +51,7 @@ const struct { const char *name; int64_t value; } esk_layout[] = {
     OFFSET(Procedure, unit) OFFSET(Procedure, number)
     OFFSET(Bump, next) OFFSET(Bump, end)
     OFFSET(Context, stack_limit) OFFSET(Context, extra) OFFSET(Context, handlers) OFFSET(Context, winders)
-    OFFSET(Context, parameters) OFFSET(Context, transfer) OFFSET(Context, reentered) OFFSET(Context, bump)
+    OFFSET(Context, parameters) OFFSET(Context, bump)
     OFFSET(Context, spill)
     OFFSET(Context, raise) OFFSET(Context, input) OFFSET(Context, output) OFFSET(Context, error)
     OFFSET(Context, interrupted) OFFSET(Context, inside)

@@ -97,9 +97,9 @@ static Value set_cdr(Context *c, Value pair, Value v) {
     X(aa) X(ad) X(da) X(dd) X(aaa) X(aad) X(ada) X(add) X(daa) X(dad) X(dda) X(ddd) X(aaaa) X(aaad) X(aada) X(aadd) \
     X(adaa) X(adad) X(adda) X(addd) X(daaa) X(daad) X(dada) X(dadd) X(ddaa) X(ddad) X(ddda) X(dddd)
 
-static Value follow(Context *c, const char *who, const char *expected, Value v) {
+static inline Value follow(Context *c, const char *who, size_t letters, const char *expected, Value v) {
     Value at = v;
-    for (size_t i = strlen(who) - 2; i >= 1; i--) {
+    for (size_t i = letters; i >= 1; i--) {
         if (!esk_is(at, TAG_PAIR)) esk_wrong_type(c, who, 1, v, expected);
         at = who[i] == 'a' ? esk_car(at) : esk_cdr(at);
     }
@@ -107,8 +107,8 @@ static Value follow(Context *c, const char *who, const char *expected, Value v) 
 }
 
 #define X(path) \
-    static Value c##path##r(Context *c, Value v) {                             \
-        return follow(c, "c" #path "r", "a pair that has a c" #path "r", v);   \
+    static Value c##path##r(Context *c, Value v) {                                             \
+        return follow(c, "c" #path "r", sizeof #path - 1, "a pair that has a c" #path "r", v); \
     }
 PATHS(X)
 #undef X
@@ -210,18 +210,23 @@ static inline bool plain_for_eqv(Value v) {
     return (!esk_is_pointer(v) && !esk_is(v, TAG_FLONUM)) || esk_is(v, TAG_SYMBOL);
 }
 
-static inline bool same_eq(Context *c, Value a, Value b) { (void)c; return esk_eq(a, b); }
+/* The bits are compared first: they differ more often than the tags. */
+static inline bool same_eq(Context *c, Value a, Value b) { (void)c; return a.bits == b.bits && a.tag == b.tag; }
 /* The same, and an element may be a differentiated number. */
 static inline bool same_plain(Context *c, Value key, Value element) {
     (void)c;
-    return esk_eq(key, element) || (is_differentiated(element) && esk_eqv(key, element));
+    return same_eq(c, key, element) || (is_differentiated(element) && esk_eqv(key, element));
 }
 static inline bool same_eqv(Context *c, Value a, Value b) { (void)c; return esk_eqv(a, b); }
+
+enum { UNGUARDED = 64 /* so many pairs are looked at before one asks whether the list is circular */ };
 
 #define MEMBER(function, name, same)                                                    \
     static Value function(Context *c, Value key, Value list) {                          \
         Guard guard = NEW_GUARD;                                                        \
         Value at = list;                                                                \
+        for (int i = 0; i < UNGUARDED && esk_is(at, TAG_PAIR); i++, at = esk_cdr(at))   \
+            if (same(c, key, esk_car(at))) return at;                                   \
         for (; esk_is(at, TAG_PAIR); at = esk_cdr(at)) {                                \
             if (same(c, key, esk_car(at))) return at;                                   \
             if (circular(&guard, at)) break;                                            \
@@ -235,11 +240,11 @@ static inline bool same_eqv(Context *c, Value a, Value b) { (void)c; return esk_
     static Value function(Context *c, Value key, Value list) {                                         \
         Guard guard = NEW_GUARD;                                                                       \
         Value at = list;                                                                               \
-        for (; esk_is(at, TAG_PAIR); at = esk_cdr(at)) {                                               \
+        for (int i = 0; esk_is(at, TAG_PAIR); i++, at = esk_cdr(at)) {                                 \
             Value entry = esk_car(at);                                                                 \
             if (!esk_is(entry, TAG_PAIR)) esk_wrong_type(c, name, 2, list, "a list of pairs");         \
             if (same(c, key, esk_car(entry))) return entry;                                            \
-            if (circular(&guard, at)) break;                                                           \
+            if (i >= UNGUARDED && circular(&guard, at)) break;                                                         \
         }                                                                                              \
         if (!esk_is(at, TAG_NULL)) not_a_list(c, name, 2, list);                                       \
         return ESK_FALSE;                                                                              \

@@ -159,8 +159,8 @@ INLINE void trace(Marker *marker, Object *object) {
         Segment *segment = (Segment *)object;
         bool shared = object->flags & FLAG_SEGMENT;
         mark(marker, TAG_CONTINUATION, (uint64_t)(uintptr_t)(shared ? segment->parent : continuation->segment));
-        if (shared) mark_code(marker->heap, (uint64_t)(uintptr_t)segment->back);
-        else mark_values(marker, &continuation->handlers, 3);
+        mark_code(marker->heap, (uint64_t)(uintptr_t)(shared ? segment->back : continuation->back));
+        if (!shared) mark_values(marker, &continuation->handlers, 3);
         finish(*marker);
         if (shared) mark_words(marker->heap, segment->frames, segment->frames + segment->bytes);
         else mark_words(marker->heap, (char *)&continuation->registers, continuation->slice + continuation->bytes);
@@ -227,7 +227,7 @@ static void mark_context(Context *context) {
     const uint64_t *addresses = esk_uncaught_addresses(&count);
     for (int64_t i = 0; i < count; i++) mark_code(heap, addresses[i]);
     Value *fields[] = {
-        &context->handlers, &context->winders, &context->parameters, &context->transfer, &context->raise,
+        &context->handlers, &context->winders, &context->parameters, &context->raise,
         &context->input, &context->output, &context->error, &context->memory_error, &context->stack_error,
         &context->differentiated_call,
     };

@@ -69,6 +69,7 @@ Value rational_make(Context *context, Value n, Value d) {
 }
 
 Value complex_make(Context *context, Value real, Value imaginary) {
+    if (real.tag == TAG_FLONUM && imaginary.tag == TAG_FLONUM) return couple(context, TAG_COMPLEX, real, imaginary);
     if (is_exact_zero(imaginary)) return real;
     if (real.tag == TAG_FLONUM || imaginary.tag == TAG_FLONUM) {
         real = number_inexact(context, real);

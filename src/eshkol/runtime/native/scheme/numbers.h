@@ -37,6 +37,11 @@ static inline Value imaginary_part_of(Value v) { return v.tag == TAG_COMPLEX ? c
 static inline bool is_exact(Value v) {
     return v.tag == TAG_COMPLEX ? couple_first(v).tag != TAG_FLONUM : v.tag != TAG_FLONUM;
 }
+/* Two complex numbers of flonums: what most programs with complex numbers compute with. */
+static inline bool are_inexact_complexes(Value a, Value b) {
+    return a.tag == TAG_COMPLEX && b.tag == TAG_COMPLEX && couple_first(a).tag == TAG_FLONUM &&
+           couple_first(b).tag == TAG_FLONUM;
+}
 static inline bool is_exact_zero(Value v) { return fixnum_is(v, 0); }
 
 /* Why some procedures refuse differentiated numbers. */

@@ -196,7 +196,6 @@ typedef struct Context {
     Value handlers;          /* list of exception handlers, the innermost first */
     Value winders;           /* list of dynamic-wind's pairs, the innermost first */
     Value parameters;        /* list of (parameter . box), the innermost first */
-    Value transfer;          /* the value on its way to a continuation */
     uint64_t reentered;      /* whether esk_capture has just returned for a second time */
     Bump bump[SMALL_WORDS + 1]; /* free memory for objects of so many words */
     uint64_t spill[SPILL_WORDS]; /* words of the call that is being made, behind those in registers */
@@ -333,8 +332,9 @@ Value esk_rest(Context *, int64_t count, int64_t from, const Value direct[DIRECT
 int64_t esk_spread(Context *, const Value *args, int64_t count, Value direct[DIRECT_ARGUMENTS]);
 
 /* continuation.c: esk_capture returns a CONTINUATION; and again, with context->reentered set, each time a value is
- * thrown to it. */
+ * thrown to it. esk_call_cc is compiled code's (entries.ll). */
 Value esk_capture(Context *);
+extern const char esk_call_cc[];
 _Noreturn void esk_throw(Context *, Value continuation, Value value);
 
 extern const char *const esk_tag_words[];     /* layout.c: what a person calls each type */

@@ -1,0 +1,207 @@
+"""What became of each procedure of a program, and why: `eshkol run --why`.
+
+Comes in: the simplified forms of a unit and their `Analysis`, which the emitter writes code from. Goes out: lines for
+people. Everything said here is what the code generator decides; what LLVM then puts in place of calls is not told.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from eshkol.codegen.arithmetic import COMPARISONS
+from eshkol.codegen.functions import Analysis, LambdaFunction
+from eshkol.codegen.nodes import Fix, LetValues, Prim
+from eshkol.codegen.primitives import PrimitiveTable
+from eshkol.codegen.scopes import written_at
+from eshkol.codegen.simplify import children
+from eshkol.lang.core import Call, Global, Lambda, Let, Local, Node, Variable
+from eshkol.lang.source import Place
+
+ARITHMETIC = frozenset({"+", "-", "*", "/", "quotient", "remainder", "modulo"}) | COMPARISONS
+PAIRS = frozenset({"cons", "list", "cons*"})  # primitives that make pairs in place
+MOST = 6  # places that are named of each kind
+WORD = 8  # bytes
+
+
+@dataclass
+class _Found:
+    """What the code of one function does, labels in it included."""
+
+    loops: list[LambdaFunction] = field(default_factory=list)
+    joins: list[LambdaFunction] = field(default_factory=list)
+    closures: list[tuple[LambdaFunction, Place | None]] = field(default_factory=list)
+    direct: Counter[str] = field(default_factory=Counter)
+    unknown: list[str] = field(default_factory=list)
+    libraries: Counter[str] = field(default_factory=Counter)
+    runtime: Counter[str] = field(default_factory=Counter)
+    arithmetic: int = 0
+    pairs: int = 0
+    boxes: list[Variable] = field(default_factory=list)
+
+
+def report(forms: list[Node], analysis: Analysis, table: PrimitiveTable) -> list[str]:
+    """Lines about every procedure, in the order of the program, and about the top level."""
+    calls = _Calls(analysis, table)
+    calls.look(analysis.top, forms)
+    lines: list[str] = []
+    for function in [*analysis.functions.values(), analysis.top]:
+        if not function.inside and (function in calls.found or function is not analysis.top):
+            lines += calls.lines(function)
+    return lines
+
+
+class _Calls:
+    """What is found, function by function."""
+
+    def __init__(self, analysis: Analysis, table: PrimitiveTable) -> None:
+        self.analysis, self.table = analysis, table
+        self.found: dict[LambdaFunction, _Found] = {}
+        self.callers: Counter[LambdaFunction] = Counter()
+
+    def look(self, owner: LambdaFunction, bodies: list[Node]) -> None:
+        """Look at the code of a function, and at that of the functions that are made in it."""
+        found = self.found.setdefault(owner, _Found())
+        for clause in owner.code.clauses:
+            found.boxes += [v for v in (*clause.params, *([clause.rest] if clause.rest else [])) if v.assigned]
+        stack = list(reversed(bodies))
+        while stack:
+            node = stack.pop()
+            match node:
+                case Call():
+                    stack += reversed(node.args)
+                    if self._call(found, node):
+                        stack.append(node.procedure)
+                    continue
+                case Prim():
+                    self._primitive(found, node)
+                case Let(variables=variables) | LetValues(variables=variables):
+                    found.boxes += [v for v in variables if v.assigned]
+                case Fix(lambdas=lambdas):
+                    for code in lambdas:
+                        self._made(found, code, stack)
+                    stack.append(node.body)
+                    continue
+                case Lambda():
+                    self._made(found, node, stack)
+                    continue
+            stack += reversed(list(children(node)))
+
+    def _made(self, found: _Found, code: Lambda, stack: list[Node]) -> None:
+        function = self.analysis.functions[code]
+        if function.inside:
+            (found.loops if function.loops else found.joins).append(function)
+            clause = code.clauses[0]
+            found.boxes += [v for v in clause.params if v.assigned]
+            stack.append(clause.body)
+            return
+        if function.escapes and function.free:
+            found.closures.append((function, code.place))
+        self.look(function, [clause.body for clause in code.clauses])
+
+    def _call(self, found: _Found, node: Call) -> bool:
+        """Count a call; whether its procedure is an expression of its own."""
+        function = self.analysis.known(node.procedure)
+        if function is not None and function.clause(len(node.args)) is not None:
+            if not function.inside:
+                found.direct[_name(function)] += 1
+                self.callers[function] += 1
+            return False
+        match node.procedure:
+            case Global(cell=cell) if cell.primitive or (cell.sealed and not cell.assigned):
+                found.libraries[cell.name] += 1
+            case Global(cell=cell):
+                found.unknown.append(f"{cell.name} at {_at(node.place)}, a variable that may change")
+            case Local(variable=variable):
+                found.unknown.append(f"{variable.name} at {_at(node.place)}")
+            case _:
+                found.unknown.append(f"what an expression gives at {_at(node.place)}")
+                return True
+        return False
+
+    def _primitive(self, found: _Found, node: Prim) -> None:
+        name, count = node.name, len(node.args)
+        if name in ARITHMETIC and count > 1:
+            found.arithmetic += count - 1 if name not in COMPARISONS else 1
+        elif name in PAIRS:
+            found.pairs += count if name == "list" else 1 if name == "cons" else count - 1
+        elif not (self.table.test(name, count) or self.table.inline(name, count) or name in ("values", "%results")):
+            found.runtime[name.removeprefix("%")] += 1
+
+    def lines(self, function: LambdaFunction) -> Iterator[str]:
+        """What is said of one function."""
+        found = self.found.get(function, _Found())
+        if function is self.analysis.top:
+            yield "the top level: a chain of functions, which are optimized where they have loops"
+        else:
+            yield f"{_name(function)} at {_at(function.code.place)}: {self._kind(function)}"
+        for loop in found.loops:
+            yield f"  {_name(loop)} at {_at(loop.code.place)} is a loop: its variables are registers, a call a jump"
+        if found.joins:
+            names = _several(_name(join) for join in found.joins)
+            yield f"  {names}: code that several places go on to, no procedure"
+        if found.direct:
+            yield f"  calls by name: {_counted(found.direct)}"
+        if found.libraries:
+            yield f"  calls into other libraries, through their closures: {_counted(found.libraries)}"
+        if found.unknown:
+            yield f"  calls of what is known at run time only: {_several(found.unknown)}"
+        if found.arithmetic:
+            yield f"  {found.arithmetic} operations on numbers in place, which look at the tags of their operands first"
+        if found.runtime:
+            yield f"  calls of the runtime: {_counted(found.runtime)}"
+        yield from self._allocated(found)
+
+    def _kind(self, function: LambdaFunction) -> str:
+        called = self.callers[function]
+        places = f"called by name in {called} {'place' if called == 1 else 'places'}"
+        if not function.escapes:
+            passed = f"; {_variables(function.free)} passed as arguments" if function.free else ""
+            return f"a function without a closure, for its value is never needed; {places}{passed}"
+        if not function.free:
+            return f"a function with one closure, made in advance; {places}"
+        return f"a closure, for its value is needed; {places}"
+
+    def _allocated(self, found: _Found) -> Iterator[str]:
+        parts = []
+        for made, place in found.closures[:MOST]:
+            size = WORD * (3 + 2 * len(made.free))
+            parts.append(f"{size} bytes for the closure at {_at(place)}, which has {_variables(made.free)}")
+        if len(found.closures) > MOST:
+            parts.append(f"{len(found.closures) - MOST} more closures")
+        if found.pairs:
+            parts.append(f"24 bytes for each of {found.pairs} {'pair' if found.pairs == 1 else 'pairs'}")
+        if found.boxes:
+            names = _several(v.name for v in found.boxes)
+            parts.append(f"24 bytes each for {names}, because set! changes {'it' if len(found.boxes) == 1 else 'them'}")
+        for part in parts:
+            yield f"  allocates {part}"
+        if not parts and not found.runtime:
+            yield "  allocates nothing itself"
+
+
+def _name(function: LambdaFunction) -> str:
+    return function.code.name or "lambda"
+
+
+def _at(place: Place | None) -> str:
+    if place is None:
+        return "a place that no one wrote"
+    place = written_at(place)
+    line, column = place.source.position(place.start)
+    return f"{line}:{column}"
+
+
+def _variables(variables: list[Variable]) -> str:
+    return _several(v.name for v in variables)
+
+
+def _several(items: Iterator[str] | list[str]) -> str:
+    shown = list(items)
+    more = f" and {len(shown) - MOST} more" if len(shown) > MOST else ""
+    return ", ".join(shown[:MOST]) + more
+
+
+def _counted(names: Counter[str]) -> str:
+    return _several(name if count == 1 else f"{name} ({count}×)" for name, count in names.most_common())
