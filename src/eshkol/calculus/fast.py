@@ -39,7 +39,8 @@ CHECKPOINT = 8  # in a kind: loops keep few states, and run again
 STEPS = {"argument": native.ARGUMENT, "captured": native.CAPTURED, "box": native.BOX, "car": native.CAR,
          "cdr": native.CDR, "item": native.ELEMENT, "field": native.FIELD}  # fmt: skip
 MOST_FORWARD = 6  # inputs of a gradient that is taken forward
-MOST_LANES = 16  # inputs of a Jacobian
+MOST_LANES = native.MAX_LANES  # inputs of a Jacobian that are taken at once; more are taken in pieces of so many
+MOST_PASSES = 64  # of such pieces (fast.c)
 MOST_KEPT = 200  # programs of a machine
 
 
@@ -138,10 +139,14 @@ class FastPrograms:
             raise NotFast("its value is no real number")
         if kind == GRADIENT and (count > MOST_FORWARD or checkpoint or key in self._forward):
             compiled = compile_gradient(program, self._code, self.cache, checkpoint)
-        elif count > MOST_LANES:
-            raise NotFast(f"a Jacobian by {count} inputs")
+        elif template == "f" and count > MOST_LANES:
+            compiled = compile_gradient(program, self._code, self.cache)
         else:
-            compiled = compile_forward(program, count, self._code, self.cache, seeds=_seeds(world.registers))
+            if count > MOST_LANES * MOST_PASSES:
+                raise NotFast(f"a Jacobian by {count} inputs, which is taken in one sweep for each result")
+            lanes = min(count, MOST_LANES)
+            seeds = _seeds(world.registers) if count == lanes else {}
+            compiled = compile_forward(program, lanes, self._code, self.cache, seeds=seeds)
             self._forward.add(key)
         made = compiled.describe([_where(item) for item in world.inputs], template, arguments=1 + len(points))
         self._kept.append((compiled, made, world.roots))
