@@ -98,6 +98,7 @@ class Notes:
     results: dict[Key, list[AbstractShape]] = field(default_factory=dict)
     memory: dict[Key, Type] = field(default_factory=dict)  # of what elements
     changed: set[Key] = field(default_factory=set)  # vectors that must be memory
+    unfilled: set[Type] = field(default_factory=set)  # kinds of vectors that may have elements where nothing was stored
 
 
 class World(Protocol):
@@ -160,11 +161,15 @@ class Specializer(ProgramWriter):
         self.frames: list[Frame] = []
         self.made: dict[Any, tuple[ir.TypedFunction, list[AbstractShape] | None]] = {}
         self.origins: dict[TypedValue, Key] = {}  # where memory was made
+        self.assumed: set[Key] = set()  # memory whose type is a guess until something is stored
 
     def main(self, closure: Closure, args: list[Abstract]) -> Abstract:
         """Write main, which returns the leaves of its result."""
         (result,) = self.values(lambda to: self.call(closure, args, to, closure.code), 1)
         found = list(leaves(result, self.free))
+        unfilled = {kind for kind in self.notes.unfilled if kind.element is not None and not kind.element.is_pointer}
+        if any(part in unfilled for value in found for part in parts_of(value.type)):  # of pointers, fast.c sees it
+            raise NotFast("a vector that may not be filled is its value")
         self.block.end = Return(found)
         self.functions[0].results = [value.type for value in found]
         return result
@@ -236,7 +241,11 @@ class Specializer(ProgramWriter):
 
     def store(self, memory: TypedValue, index: TypedValue, value: Abstract, kind: Type, key: Key) -> None:
         """Change memory; if it is of another type than what comes in, it was made wrongly."""
-        wanted = widened(AbstractShape("leaf", kind), AbstractShape("leaf", element_type(value, self.free))).what
+        given = element_type(value, self.free)
+        if key in self.assumed and key not in self.notes.memory and given != I64:
+            wanted = given.unsized
+        else:
+            wanted = widened(AbstractShape("leaf", kind), AbstractShape("leaf", given)).what
         if wanted != kind:
             self.notes.memory[key] = wanted
             raise Again
@@ -516,6 +525,11 @@ def _procedures(args: Sequence[Abstract]) -> tuple[Any, ...]:
 def _is_shorter(sizes: Sequence[int | None], before: Sequence[int | None]) -> bool:
     """Whether a turn comes nearer to the end of a list whose length is known."""
     return bool(before) and any(a is not None and b is not None and b < a for a, b in zip(before, sizes, strict=True))
+
+
+def parts_of(kind: Type) -> list[Type]:
+    """A type, that of its elements, and so on."""
+    return [kind, *(parts_of(kind.element) if kind.element is not None else [])]
 
 
 def _takes(clause: Clause, count: int) -> bool:

@@ -78,6 +78,10 @@ static Value memory(Results *all, const char *d, uint64_t word) {
     const uint64_t *at = (const uint64_t *)(uintptr_t)word;
     switch (*d) {
     case 'v': {
+        if (!at) { /* nothing was stored there: an error, which the dynamic path tells */
+            all->wild = (uint64_t)1 << 63;
+            return ESK_FALSE;
+        }
         int64_t n = (int64_t)at[0];
         if (d[2] == 'f' && all->lane == NUMBERS) return flonums(all, at + 1, n, 1);
         if (d[2] == 'f' && all->lane != ROWS) return flonums(all, at + 1 + n + all->lane, n, all->lanes);
@@ -106,7 +110,7 @@ static void collect_number(Results *all, const uint64_t *beside, int64_t leaf, i
 /* As `memory` goes through it: the order of the numbers is the same. */
 static void collect_memory(Results *all, const char *d, uint64_t word, int64_t leaf, int64_t lanes) {
     const uint64_t *at = (const uint64_t *)(uintptr_t)word;
-    if (*d == 'v') {
+    if (*d == 'v' && at) {
         int64_t n = (int64_t)at[0];
         for (int64_t i = 0; i < n; i++) {
             if (d[2] == 'f') collect_number(all, at + 1 + n + i * all->lanes, leaf, lanes);
