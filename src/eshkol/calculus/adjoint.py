@@ -193,7 +193,7 @@ class AdjointWriter(ProgramWriter):
                 raise NotFast("a derivative inside of another by nested data")
             if self.kind(param.type) != param.type and not memory:
                 raise NotFast("nested data with derivatives inside of another derivative")
-            if param.type.element is not None and param.type.kind == "array" and param.type in changed:
+            if param.type.kind == "array" and param.type in changed and not (varies and memory):
                 raise NotFast("memory from outside is changed in a derivative inside of another")
             if not memory:
                 self.names[param] = given

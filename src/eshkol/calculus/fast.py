@@ -21,7 +21,7 @@ from eshkol.calculus.abstract import Abstract, Fields, Known, Leaf, NotFast
 from eshkol.calculus.inputs import MachineWorld, ProgramInput, start
 from eshkol.calculus.native import FastCode, Native, Where, compile_forward, compile_gradient
 from eshkol.calculus.specialize import specialized
-from eshkol.calculus.typed_vectors import PRIMITIVES
+from eshkol.calculus.typed_calculus import PRIMITIVES
 from eshkol.calculus.writer import listed
 from eshkol.llvm.linking import CodeMemory
 from eshkol.runtime.scheme import Machine, Root, Value

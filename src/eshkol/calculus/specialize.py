@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from eshkol.calculus import ir
+from eshkol.calculus.adjoint import gradient_function
 from eshkol.calculus.abstract import (
     NIL,
     UNSPECIFIED,
@@ -37,8 +38,8 @@ from eshkol.calculus.abstract import (
     variable,
     widened,
 )  # fmt: skip
-from eshkol.calculus.exactness import check
-from eshkol.calculus.ir import I64, Block, Instruction, Return, Type, TypedValue
+from eshkol.calculus.exactness import GRADIENT, check
+from eshkol.calculus.ir import F64, I64, Block, Instruction, Return, Type, TypedValue
 from eshkol.calculus.lift import lift
 from eshkol.calculus.trim import trim
 from eshkol.calculus.writer import (
@@ -65,8 +66,14 @@ MOST_TURNS = 160  # of loops through lists of known lengths, in all of a program
 MOST_UNROLLED = 1500  # instructions of a program with such turns
 DEEPEST = 120  # calls inside calls
 
-CONTROL = "(eshkol control)"
+CONTROL, CALCULUS = "(eshkol control)", "(eshkol calculus)"
 RAISING = frozenset({"error", "raise", "%wrong-type", "raise-continuable"})  # procedures that end a run
+
+OPERATORS = frozenset({"derivative", "gradient", "value-and-gradient"})  # of the library, as primitives (typed_calculus)
+NOWHERE = Node(None)  # where a procedure is called to be differentiated
+WAITING = {"who", "f", "arguments", "operate"}  # what a derivative without its point remembers (lib/eshkol/calculus.esk)
+
+DERIVED = {f"derivative by {name}": name for name in OPERATORS}  # kinds of Fields: derivatives without their points
 
 Key = Any  # a place in the program, with the calls that lead to it
 
@@ -141,6 +148,9 @@ def specialized(
         lift(functions)
         for function in functions:
             trim(function)
+        if any(item.operation == GRADIENT for function in functions for item in function.instructions()):
+            expand(main)
+            functions = _called(main)
         return ir.TypedProgram(functions, []), result, world
     raise NotFast("its types do not settle")
 
@@ -192,6 +202,8 @@ class Specializer(ProgramWriter):
                 return self.local(name, env)
             case Global(cell=cell):
                 if cell.primitive or (cell.library == CONTROL and cell.name in RAISING):
+                    return Primitive(cell.name)
+                if cell.library == CALCULUS and cell.name in OPERATORS:
                     return Primitive(cell.name)
                 return self.world.variable(cell)
             case Lambda():
@@ -328,8 +340,15 @@ class Specializer(ProgramWriter):
             else:
                 self.deliver([self.primitive(procedure.name, args, node)], to)
             return
+        if isinstance(procedure, Fields) and procedure.kind in DERIVED:
+            self.deliver([self.primitive(DERIVED[procedure.kind], [*procedure.items, *args], node)], to)
+            return
         if not isinstance(procedure, Closure):
             raise NotFast(f"a call of {said(procedure)}")
+        derived = self._derived(procedure)
+        if derived is not None:
+            self.call(derived, args, to, node)
+            return
         clause = next((c for c in procedure.code.clauses if _takes(c, len(args))), None)
         if clause is None:
             self.fail()
@@ -337,6 +356,18 @@ class Specializer(ProgramWriter):
             count = len(clause.params)
             args = [*args[:count], as_list(args[count:])]
         self.enter(procedure, clause, args, to, node)
+
+    def _derived(self, procedure: Closure) -> Fields | None:
+        """A derivative without its point that the library has made, as one that was written here."""
+        names = {v.name: v for v in procedure.unit.forms.captured.get(procedure.code, ())}
+        if not names.keys() >= WAITING or procedure.code.clauses[0].rest is None:
+            return None
+        who, function, options = (procedure.env.find(names[name]) for name in ("who", "f", "arguments"))
+        if not (isinstance(who, Known) and str(who.datum) in OPERATORS and function is not None):
+            raise NotFast(f"an operator of the library, {said(who)}" if who is not None else "an operator of the library")
+        if options != Known(NIL):
+            raise NotFast("options of a derivative inside of another")
+        return Fields(f"derivative by {who.datum}", (function,))
 
     def enter(self, procedure: Closure, clause: Clause, args: list[Abstract], to: Destination, node: Node) -> None:
         """Go into a procedure; there is an argument for each of its variables."""
@@ -477,6 +508,45 @@ class Specializer(ProgramWriter):
         function.results = [kind for shape in wanted for kind in leaf_types(shape)]
         self.made[key] = (function, wanted)
 
+    def differentiated(self, procedure: Abstract, points: list[Abstract]) -> tuple[Leaf, list[Abstract]]:
+        """The value of a procedure and its gradient, in the structures of the points."""
+        everything = [*points, procedure]
+        shapes = [variable(self.shape(a)) for a in everything]
+        types = [kind for shape in shapes[:-1] for kind in leaf_types(shape)]
+        if any(kind not in (F64, ir.array(F64), ir.cell(F64)) for kind in types):
+            raise NotFast("a derivative inside of another by exact numbers or nested data")
+        key = ("differentiated", *shapes)
+        if key not in self.made:
+            self._write_differentiated(key, shapes)
+        function, results = self.made[key]
+        if results is None:
+            raise NotFast("a procedure that differentiates itself")
+        passed = [v for a, shape in zip(everything, shapes, strict=True) for v in self.fit(a, shape)]
+        value, *partials = made = [TypedValue(F64), *map(TypedValue, types)]
+        self.block.body.append(Instruction(GRADIENT, passed, made, literal=len(types), function=function))
+        left = iter(partials)
+        return Leaf(value), [rebuilt(shape, left) for shape in shapes[:-1]]
+
+    def _write_differentiated(self, key: Key, shapes: list[AbstractShape]) -> None:
+        if len(self.made) > 40:
+            raise NotFast("too many kinds of arguments")
+        start = Block("start", [TypedValue(kind) for shape in shapes for kind in leaf_types(shape)])
+        function = ir.TypedFunction(f"f{len(self.functions)}", [start], [F64])
+        self.functions.append(function)
+        self.made[key] = (function, None)
+        outside = self.function, self.block, self.frames
+        self.function, self.block = function, start
+        self.frames = [Frame(Clause([], None, NOWHERE), Env(), WriterJoin(1), hash(key), ())]
+        try:
+            values = iter(start.params)
+            *args, procedure = [rebuilt(shape, values) for shape in shapes]
+            with contextlib.suppress(Unreachable):
+                (found,) = self.values(lambda to: self.call(procedure, args, to, NOWHERE), 1)
+                self.block.end = Return([self.f64(found)])
+        finally:
+            self.function, self.block, self.frames = outside
+        self.made[key] = (function, [AbstractShape("leaf", F64)])
+
     def _write_body(
         self, key: Key, clause: Clause, shapes: list[AbstractShape], join: WriterJoin
     ) -> list[AbstractShape]:
@@ -505,6 +575,29 @@ class Specializer(ProgramWriter):
 
 def _targets(function: ir.TypedFunction) -> set[Block]:
     return {jump.target for block in function.blocks for jump in block.jumps()}
+
+
+def expand(main: ir.TypedFunction) -> None:
+    """Put calls of gradients, as typed functions, in the place of what asks for them; innermost ones first."""
+    made: dict[ir.TypedFunction, ir.TypedFunction] = {}
+    seen = {main}
+
+    def visit(function: ir.TypedFunction) -> None:
+        for item in function.instructions():
+            inner = item.function
+            if inner is None:
+                continue
+            if inner not in seen:
+                seen.add(inner)
+                visit(inner)
+            if item.operation == GRADIENT:
+                if inner not in made:
+                    count = item.literal
+                    marks = [k < count for k in range(len(inner.params))] if isinstance(count, int) else []
+                    made[inner] = gradient_function(_called(inner), marks)
+                item.operation, item.literal, item.function = "call", None, made[inner]
+
+    visit(main)
 
 
 def _called(main: ir.TypedFunction) -> list[ir.TypedFunction]:
