@@ -4,15 +4,15 @@ Comes in: a typed function with one F64 result, and which of its parameters are 
 the same parameters that gives the value and the derivatives by these. It is a program like any other, so it can be
 differentiated again, forward or in reverse, and that as often as one likes.
 
-It is the reverse sweep of `reverse.py`, planned by the same `plan.py`, written in instructions of `ir`: records lie in
-lists, newest first, one for each type; numbers in memory that have derivatives lie in arrays of pairs, the number and its
-adjoint; adjoints and values that both sweeps need are variables (`slot_get` and `slot_set`) until registers are made of
-them (slots.py). A derivative that is not finite ends the run: differentiated numbers know better.
+It is the reverse sweep of `reverse.py`, planned by the same `plan.py`, written in instructions of `ir`. Records lie in
+lists, newest first, one for each type; numbers in memory that have derivatives lie in arrays of pairs, the number and
+its adjoint; adjoints and values that both sweeps need are variables (`slot_get` and `slot_set`) until registers are
+made of them (slots.py). A derivative that is not finite ends the run: differentiated numbers know better.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from eshkol.calculus import ir
 from eshkol.calculus.abstract import NotFast
@@ -69,7 +69,7 @@ class AdjointWriter(ProgramWriter):
         self.ahead = {block: Block(block.name) for block in flow.order}
         self.behind = {block: Block(f"{block.name}.back") for block in flow.order}
         self.numbers: dict[TypedValue, str] = {}
-        self.mapped: dict[TypedValue, TypedValue] = {}  # parameters that are memory, as pairs
+        self.pairs: dict[TypedValue, TypedValue] = {}  # parameters that are memory, as pairs
         self.backwards: dict[TypedValue, TypedValue] = {}  # parameters that are lists, as pairs from the last
         self._values: dict[TypedValue, TypedValue] = {}  # in the block that is being reversed
         self._local: dict[TypedValue, TypedValue] = {}  # adjoints of values of that block alone
@@ -88,11 +88,11 @@ class AdjointWriter(ProgramWriter):
 
     # ---- slots and records ------------------------------------------------------------------------------------------
 
-    def get(self, slot: str, kind: Type) -> TypedValue:
+    def read(self, slot: str, kind: Type) -> TypedValue:
         self.kinds[slot] = kind
         return self.op("slot_get", [], kind, slot)
 
-    def set(self, slot: str, value: TypedValue) -> None:
+    def put(self, slot: str, value: TypedValue) -> None:
         self.kinds.setdefault(slot, value.type)
         self.block.body.append(Instruction("slot_set", [value], [], slot))
 
@@ -102,17 +102,17 @@ class AdjointWriter(ProgramWriter):
     def push(self, value: TypedValue) -> None:
         kind = I64 if value.type == I1 else value.type
         if value.type == I1:
-            value = self._choose(value, lambda: self.literal(1, I64), lambda: self.literal(0, I64), I64)
+            value = self.one_of(value, lambda: self.literal(1, I64), lambda: self.literal(0, I64), I64)
         tape = ir.cell(kind.unsized)
-        before = self.get(f"tape {kind.unsized}", tape)
-        self.set(f"tape {kind.unsized}", self.op("cell_new", [value, before], tape))
+        before = self.read(f"tape {kind.unsized}", tape)
+        self.put(f"tape {kind.unsized}", self.op("cell_new", [value, before], tape))
 
     def pop(self, kind: Type) -> TypedValue:
         stored = (I64 if kind == I1 else kind).unsized
         slot = f"tape {stored}"
-        top = self.get(slot, ir.cell(stored))
+        top = self.read(slot, ir.cell(stored))
         found = self.op("cell_value", [top], stored)
-        self.set(slot, self.op("cell_next", [top], ir.cell(stored)))
+        self.put(slot, self.op("cell_next", [top], ir.cell(stored)))
         return self.op("icompare", [found, self.literal(1, I64)], I1, "eq") if kind == I1 else found
 
     # ---- memory of pairs --------------------------------------------------------------------------------------------
@@ -136,50 +136,6 @@ class AdjointWriter(ProgramWriter):
         self.effect("array_set", [made, self.literal(0, I64), number])
         return made
 
-    def _loop(self, times: TypedValue, state: list[TypedValue], step: Callable[..., list[TypedValue]]) -> list[TypedValue]:
-        """A loop over the integers below a number; each changes the state."""
-        header, body, after = (self.new_block(name) for name in ("each", "turn", "done"))
-        header.params = [TypedValue(I64), *(TypedValue(v.type) for v in state)]
-        self.jump(header, [self.literal(0, I64), *state])
-        self.begin(header)
-        at, *now = header.params
-        test = self.op("icompare", [at, times], I1, "lt")
-        self.block.end = Branch(test, Jump(body, []), Jump(after, []))
-        self.begin(body)
-        following = step(at, *now)
-        self.jump(header, [self.op("iadd", [at, self.literal(1, I64)], I64), *following])
-        self.begin(after)
-        return now
-
-    def _walk(self, first: TypedValue, made: Type, step: Callable[[TypedValue], TypedValue]) -> TypedValue:
-        """A list of what a step makes of each item, the last one first."""
-        header, body, after = (self.new_block(name) for name in ("walk", "item", "walked"))
-        header.params = [TypedValue(first.type.unsized), TypedValue(made)]
-        self.jump(header, [first, self.literal(None, ir.NULL)])
-        self.begin(header)
-        at, done = header.params
-        self.block.end = Branch(self.op("is_null", [at], I1), Jump(after, []), Jump(body, []))
-        self.begin(body)
-        assert at.type.element is not None
-        item = step(self.op("cell_value", [at], at.type.element))
-        rest = self.op("cell_next", [at], at.type)
-        self.jump(header, [rest, self.op("cell_new", [item, done], made)])
-        self.begin(after)
-        return done
-
-    def _choose(
-        self, test: TypedValue, yes: Callable[[], TypedValue], no: Callable[[], TypedValue], kind: Type
-    ) -> TypedValue:
-        """One of two values; only that one is computed."""
-        blocks, join = (self.new_block("yes"), self.new_block("no")), self.new_block("one")
-        self.block.end = Branch(test, Jump(blocks[0], []), Jump(blocks[1], []))
-        join.params = [TypedValue(kind)]
-        for block, compute in zip(blocks, (yes, no), strict=True):
-            self.begin(block)
-            self.jump(join, [compute()])
-        self.begin(join)
-        return join.params[0]
-
     # ---- the forward sweep ------------------------------------------------------------------------------------------
 
     def _parameters(self) -> None:
@@ -198,11 +154,11 @@ class AdjointWriter(ProgramWriter):
             if not memory:
                 self.names[param] = given
             elif param.type.kind == "array":
-                self.names[param] = self.mapped[param] = self._as_pairs(given)
+                self.names[param] = self.pairs[param] = self._as_pairs(given)
             else:
                 pairs = self.kind(param.type)
-                self.backwards[param] = self._walk(given, pairs, self._pair)
-                self.names[param] = self.mapped[param] = self._walk(self.backwards[param], pairs, lambda pair: pair)
+                self.backwards[param] = self.mapped(given, pairs, self._pair)
+                self.names[param] = self.pairs[param] = self.mapped(self.backwards[param], pairs, lambda pair: pair)
             self._define(param)
 
     def _as_pairs(self, numbers: TypedValue) -> TypedValue:
@@ -213,18 +169,23 @@ class AdjointWriter(ProgramWriter):
             self.effect("array_set", [made, self._twice(i), self.op("array_get", [numbers, i], F64)])
             return []
 
-        self._loop(size, [], step)
+        self.repeat(size, [], step)
         return made
 
     def _define(self, value: TypedValue) -> None:
-        self.set(self.slot(value), self.names[value])
+        self.put(self.slot(value), self.names[value])
 
     def _way(self, block: Block) -> TypedValue | None:
         """The parameter that tells which way a block was come to, where it has one of its own."""
         way = self.plan.which.get(block)
-        return way if way is not None and way not in self.flow.maker and way not in block.params and (
-            self.flow.block_of[way] is block
-        ) else None
+        return (
+            way
+            if way is not None
+            and way not in self.flow.maker
+            and way not in block.params
+            and (self.flow.block_of[way] is block)
+            else None
+        )
 
     def _forward(self, block: Block) -> None:
         self.begin(self.ahead[block])
@@ -253,7 +214,7 @@ class AdjointWriter(ProgramWriter):
             case Branch(condition=condition, yes=yes, no=no):
                 self.block.end = Branch(self.names[condition], self._jump(yes, block), self._jump(no, block))
             case Return(values=values):
-                self.set("value", self.names[values[0]])
+                self.put("value", self.names[values[0]])
                 self.jump(self.behind[block])
             case Fail():
                 self.block.end = Fail()
@@ -285,8 +246,7 @@ class AdjointWriter(ProgramWriter):
                 case "cell_new":
                     return self.op("cell_new", [self._pair(operands[0]), operands[1]], self.kind(item.result.type))
         if item.operation == "constant":
-            made = self.literal(item.literal, item.result.type)
-            return made
+            return self.literal(item.literal, item.result.type)
         if not item.results:
             self.effect(item.operation, operands)
             return None
@@ -301,7 +261,7 @@ class AdjointWriter(ProgramWriter):
                 self.effect("array_set", [made, self._twice(i), number])
                 return []
 
-            self._loop(size, [], step)
+            self.repeat(size, [], step)
         return made
 
     # ---- the reverse sweep ------------------------------------------------------------------------------------------
@@ -328,7 +288,7 @@ class AdjointWriter(ProgramWriter):
         if item is not None and item.operation == "constant":
             found = self.literal(item.literal, value.type)
         elif self.plan.has_slot(value, block):
-            found = self.get(self.slot(value), self.kind(value.type))
+            found = self.read(self.slot(value), self.kind(value.type))
         else:
             assert item is not None
             assert self.plan.is_cheap(value), f"{item.operation} is lost in {block.name}"
@@ -346,7 +306,7 @@ class AdjointWriter(ProgramWriter):
             self._local[value] = more if before is None else self.op("math", [before, more], F64, "+")
             return
         slot = f"d{self.slot(value)}"
-        self.set(slot, self.op("math", [self.get(slot, F64), more], F64, "+"))
+        self.put(slot, self.op("math", [self.read(slot, F64), more], F64, "+"))
 
     def take(self, value: TypedValue) -> TypedValue:
         """The adjoint of a value where it was computed; nothing is left of it."""
@@ -354,8 +314,8 @@ class AdjointWriter(ProgramWriter):
         if value not in self._users:
             return self._local.pop(value, nothing)
         slot = f"d{self.slot(value)}"
-        found = self.get(slot, F64)
-        self.set(slot, nothing)
+        found = self.read(slot, F64)
+        self.put(slot, nothing)
         return found
 
     def _backward(self, block: Block) -> None:
@@ -364,12 +324,12 @@ class AdjointWriter(ProgramWriter):
         self._values, self._local = {}, {}
         for value in reversed(plan.saved[block]):
             self._values[value] = self.pop(self.kind(value.type))
-            self.set(self.slot(value), self._values[value])
+            self.put(self.slot(value), self._values[value])
         for loop in flow.loops:
             if block in loop.exits and loop.parent is not None:
                 for value in plan.held[loop]:
                     if not plan.has_slot(value, block):
-                        self.set(self.slot(value), self.value(value, block))
+                        self.put(self.slot(value), self.value(value, block))
         if isinstance(block.end, Return):
             self.add(block.end.values[0], self.literal(1.0, F64))
         for item in reversed(block.body):
@@ -381,7 +341,7 @@ class AdjointWriter(ProgramWriter):
             self._go_back(block)
 
     def _finish(self) -> None:
-        results = [self.get("value", F64)]
+        results = [self.read("value", F64)]
         for param, given, varies in zip(self.flow.function.params, self.made.params, self.active, strict=True):
             if varies:
                 results.append(self._by_parameter(param, given))
@@ -391,23 +351,25 @@ class AdjointWriter(ProgramWriter):
     def _by_parameter(self, param: TypedValue, given: TypedValue) -> TypedValue:
         if param.type == F64:
             return self._finite(self.take(param) if param in self.activity.values else self.literal(0.0, F64))
-        is_active = param in self.mapped
+        is_active = param in self.pairs
         if param.type.kind == "cell":
             if is_active:
                 one = self.literal(1, I64)
-                pairs = self.backwards[param]
-                return self._walk(pairs, param.type, lambda pair: self._finite(self.op("array_get", [pair, one], F64)))
-            return self._walk(given, param.type, lambda number: self.literal(0.0, F64))
+                backwards = self.backwards[param]
+                return self.mapped(
+                    backwards, param.type, lambda pair: self._finite(self.op("array_get", [pair, one], F64))
+                )
+            return self.mapped(given, param.type, lambda number: self.literal(0.0, F64))
         size = self.op("array_length", [given], I64)
         made = self.op("array_new", [size, self.literal(0.0, F64)], param.type)
 
         def step(i: TypedValue) -> list[TypedValue]:
-            found = self.op("array_get", [self.mapped[param], self._adjoint_place(i)], F64)
+            found = self.op("array_get", [self.pairs[param], self._adjoint_place(i)], F64)
             self.effect("array_set", [made, i, self._finite(found)])
             return []
 
         if is_active:
-            self._loop(size, [], step)
+            self.repeat(size, [], step)
         return made
 
     def _finite(self, number: TypedValue) -> TypedValue:
@@ -464,7 +426,7 @@ class AdjointWriter(ProgramWriter):
         self._transfer(loop.before, into[loop.before].args, block, self._taken(block))
         self.begin(again)
         for counter, now, step in back:
-            self.set(self.slot(counter.param), self.op("isub" if counter.back == "sub" else "iadd", [now, step], I64))
+            self.put(self.slot(counter.param), self.op("isub" if counter.back == "sub" else "iadd", [now, step], I64))
         self._transfer(loop.latch, into[loop.latch].args, block, self._taken(block))
 
     def _transfer(
@@ -506,7 +468,7 @@ class AdjointWriter(ProgramWriter):
                     beside = self.op("array_get", [memory, self._adjoint_place(last)], F64)
                     return [self.op("math", [total, beside], F64, "+")]
 
-                (total,) = self._loop(size, [self.literal(-0.0, F64)], step)
+                (total,) = self.repeat(size, [self.literal(-0.0, F64)], step)
                 self.add(item.operands[1], total)
 
     def _place(self, item: Instruction, block: Block) -> tuple[TypedValue, TypedValue]:
@@ -539,7 +501,7 @@ class AdjointWriter(ProgramWriter):
             return names[tree]
         if tree.operator == "if":
             test, yes, no = tree.operands
-            return self._choose(
+            return self.one_of(
                 self._test(test, names), lambda: self._tree(yes, names), lambda: self._tree(no, names), F64
             )
         return self.op("math", [self._tree(part, names) for part in tree.operands], F64, tree.operator)
@@ -552,10 +514,10 @@ class AdjointWriter(ProgramWriter):
             case "not", (one,):
                 return self.op("not", [self._test(one, names)], I1)
             case "and", (one, other):
-                no = lambda: self.literal(False, I1)  # noqa: E731
-                return self._choose(self._test(one, names), lambda: self._test(other, names), no, I1)
+                no = lambda: self.literal(False, I1)
+                return self.one_of(self._test(one, names), lambda: self._test(other, names), no, I1)
             case "or", (one, other):
-                yes = lambda: self.literal(True, I1)  # noqa: E731
-                return self._choose(self._test(one, names), yes, lambda: self._test(other, names), I1)
+                yes = lambda: self.literal(True, I1)
+                return self.one_of(self._test(one, names), yes, lambda: self._test(other, names), I1)
         operands = [self._tree(part, names) for part in tree.operands]
         return self.op("compare", operands, I1, RELATIONS[tree.operator])

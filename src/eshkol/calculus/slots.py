@@ -1,8 +1,8 @@
 """Variables of a function that is being written become registers.
 
-Comes in: a typed function with the instructions `slot_get` and `slot_set`, which read and write variables by their names.
-Goes out: the same function without them: where a variable is read later, blocks have a parameter for it. A variable that
-nothing was stored in is nothing: -0.0, zero, false or null.
+Comes in: a typed function with the instructions `slot_get` and `slot_set`, which read and write variables by their
+names. Goes out: the same function without them: where a variable is read later, blocks have a parameter for it. A
+variable that nothing was stored in is nothing: -0.0, zero, false or null.
 """
 
 from __future__ import annotations

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from eshkol.calculus import ir
-from eshkol.calculus.adjoint import gradient_function
 from eshkol.calculus.abstract import (
+    LIBRARY,
     NIL,
+    OPERATORS,
     UNSPECIFIED,
     Abstract,
     AbstractShape,
@@ -38,6 +39,7 @@ from eshkol.calculus.abstract import (
     variable,
     widened,
 )  # fmt: skip
+from eshkol.calculus.adjoint import gradient_function
 from eshkol.calculus.exactness import GRADIENT, check
 from eshkol.calculus.ir import F64, I64, Block, Instruction, Return, Type, TypedValue
 from eshkol.calculus.lift import lift
@@ -66,13 +68,10 @@ MOST_TURNS = 160  # of loops through lists of known lengths, in all of a program
 MOST_UNROLLED = 1500  # instructions of a program with such turns
 DEEPEST = 120  # calls inside calls
 
-CONTROL, CALCULUS = "(eshkol control)", "(eshkol calculus)"
+CONTROL = "(eshkol control)"
 RAISING = frozenset({"error", "raise", "%wrong-type", "raise-continuable"})  # procedures that end a run
 
-OPERATORS = frozenset({"derivative", "gradient", "value-and-gradient"})  # of the library, as primitives (typed_calculus)
 NOWHERE = Node(None)  # where a procedure is called to be differentiated
-WAITING = {"who", "f", "arguments", "operate"}  # what a derivative without its point remembers (lib/eshkol/calculus.esk)
-
 DERIVED = {f"derivative by {name}": name for name in OPERATORS}  # kinds of Fields: derivatives without their points
 
 Key = Any  # a place in the program, with the calls that lead to it
@@ -117,7 +116,7 @@ class World(Protocol):
 
 W = TypeVar("W", bound=World)
 Rule = Callable[["Specializer", list[Abstract], Key], Abstract]  # how a primitive is written
-Start = Callable[[W], tuple[Closure, list[Abstract]]]
+Start = Callable[[W], tuple[Closure | Primitive, list[Abstract]]]
 
 
 def specialized(
@@ -143,6 +142,8 @@ def specialized(
             raise NotFast("it is nested too deeply") from None
         if writer.turns and writer.size > MOST_UNROLLED:
             raise NotFast("it is long when loops are written turn by turn")
+        if writer.converted & writer.mutated:
+            raise NotFast("what is changed may be a vector from outside")
         functions = _called(main)
         check(functions, writer.exact)
         lift(functions)
@@ -173,9 +174,10 @@ class Specializer(ProgramWriter):
         self.origins: dict[TypedValue, Key] = {}  # where memory was made
         self.assumed: set[Key] = set()  # memory whose type is a guess until something is stored
 
-    def main(self, closure: Closure, args: list[Abstract]) -> Abstract:
+    def main(self, closure: Closure | Primitive, args: list[Abstract]) -> Abstract:
         """Write main, which returns the leaves of its result."""
-        (result,) = self.values(lambda to: self.call(closure, args, to, closure.code), 1)
+        node = closure.code if isinstance(closure, Closure) else NOWHERE
+        (result,) = self.values(lambda to: self.call(closure, args, to, node), 1)
         found = list(leaves(result, self.free))
         unfilled = {kind for kind in self.notes.unfilled if kind.element is not None and not kind.element.is_pointer}
         if any(part in unfilled for value in found for part in parts_of(value.type)):  # of pointers, fast.c sees it
@@ -203,7 +205,7 @@ class Specializer(ProgramWriter):
             case Global(cell=cell):
                 if cell.primitive or (cell.library == CONTROL and cell.name in RAISING):
                     return Primitive(cell.name)
-                if cell.library == CALCULUS and cell.name in OPERATORS:
+                if cell.library == LIBRARY and cell.name in OPERATORS:
                     return Primitive(cell.name)
                 return self.world.variable(cell)
             case Lambda():
@@ -321,7 +323,7 @@ class Specializer(ProgramWriter):
         rule = self.primitives.get(name)
         if rule is None:
             raise NotFast(f"the procedure {name}")
-        return rule(self, args, (self.frames[-1].key, id(node)))
+        return rule(self, args, (self.frames[-1].key if self.frames else None, id(node)))
 
     # ---- calls --------------------------------------------------------------------------------------------------
 
@@ -345,10 +347,6 @@ class Specializer(ProgramWriter):
             return
         if not isinstance(procedure, Closure):
             raise NotFast(f"a call of {said(procedure)}")
-        derived = self._derived(procedure)
-        if derived is not None:
-            self.call(derived, args, to, node)
-            return
         clause = next((c for c in procedure.code.clauses if _takes(c, len(args))), None)
         if clause is None:
             self.fail()
@@ -356,18 +354,6 @@ class Specializer(ProgramWriter):
             count = len(clause.params)
             args = [*args[:count], as_list(args[count:])]
         self.enter(procedure, clause, args, to, node)
-
-    def _derived(self, procedure: Closure) -> Fields | None:
-        """A derivative without its point that the library has made, as one that was written here."""
-        names = {v.name: v for v in procedure.unit.forms.captured.get(procedure.code, ())}
-        if not names.keys() >= WAITING or procedure.code.clauses[0].rest is None:
-            return None
-        who, function, options = (procedure.env.find(names[name]) for name in ("who", "f", "arguments"))
-        if not (isinstance(who, Known) and str(who.datum) in OPERATORS and function is not None):
-            raise NotFast(f"an operator of the library, {said(who)}" if who is not None else "an operator of the library")
-        if options != Known(NIL):
-            raise NotFast("options of a derivative inside of another")
-        return Fields(f"derivative by {who.datum}", (function,))
 
     def enter(self, procedure: Closure, clause: Clause, args: list[Abstract], to: Destination, node: Node) -> None:
         """Go into a procedure; there is an argument for each of its variables."""

@@ -50,7 +50,9 @@ def _operator(name: str) -> Rule:
         if not points:
             return Fields(f"derivative by {name}", (procedure,))
         points = [_point(s, point, (key, k)) for k, point in enumerate(points)]
-        if name == "derivative" and not (len(points) == 1 and isinstance(points[0], Leaf) and points[0].value.type == F64):
+        if name == "derivative" and not (
+            len(points) == 1 and isinstance(points[0], Leaf) and points[0].value.type == F64
+        ):
             raise NotFast("a derivative by what is no number")
         value, found = s.differentiated(procedure, points)
         partials = [_fresh(s, part, (key, "by", k)) for k, part in enumerate(found)]

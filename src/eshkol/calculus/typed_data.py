@@ -382,6 +382,8 @@ def vector_set(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     if memory.type.kind != "array":
         raise NotFast("a vector from outside is changed")
     assert memory.type.element is not None
+    if memory not in s.origins:
+        s.mutated.add(memory.type)
     s.store(memory, s.i64(index), value, memory.type.element, s.origins.get(memory))
     return Known(UNSPECIFIED)
 

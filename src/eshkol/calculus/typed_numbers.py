@@ -395,6 +395,9 @@ PRIMITIVES["integer?"] = _is_of(lambda a: True if is_integer(a) else None if is_
 PRIMITIVES["procedure?"] = _is_of(
     lambda a: isinstance(a, Closure | Primitive) or (isinstance(a, Fields) and a.kind in DERIVED)
 )
+PRIMITIVES["keyword?"] = _is_of(  # some constants are opaque
+    lambda a: None if isinstance(a, Known) and type(a.datum) is tuple and a.datum[0] == "a constant" else False
+)
 PRIMITIVES["symbol?"] = _is_of(lambda a: isinstance(a, Known) and isinstance(a.datum, Symbol))
 PRIMITIVES["boolean?"] = _is_of(
     lambda a: (isinstance(a, Known) and type(a.datum) is bool) or (isinstance(a, Leaf) and a.value.type == I1)

@@ -203,6 +203,8 @@ def _changed(s: Specializer, a: Abstract) -> TypedValue:
     memory = memory_of(s, a)
     if memory.type.kind != "array":
         raise NotFast("a vector from outside is changed")
+    if memory not in s.origins:
+        s.mutated.add(memory.type)
     return memory
 
 
