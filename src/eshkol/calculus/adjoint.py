@@ -74,6 +74,8 @@ class AdjointWriter(ProgramWriter):
         self._values: dict[TypedValue, TypedValue] = {}  # in the block that is being reversed
         self._local: dict[TypedValue, TypedValue] = {}  # adjoints of values of that block alone
         self._users = self._used_elsewhere()
+        self.gates = self._gates()
+        self.wanted: dict[Loop, dict[Block, None]] = {loop: {} for loop in self.gates}
 
     def write(self) -> TypedFunction:
         self._parameters()
@@ -83,6 +85,7 @@ class AdjointWriter(ProgramWriter):
         for block in reversed(self.flow.order):
             if block in self.plan.live:
                 self._backward(block)
+        self._write_gates()
         settle(self.made, self.kinds)
         return self.made
 
@@ -437,7 +440,54 @@ class AdjointWriter(ProgramWriter):
             found = taken.get(param)
             if found is not None:
                 self.add(arg, found)
-        self.jump(self.behind[before])
+        self._go(before, block)
+
+    # ---- loops that are left from several blocks --------------------------------------------------------------------
+
+    def _gates(self) -> dict[Loop, Block]:
+        """Where reverses of loops are entered that could be in several places: there these are told apart."""
+        found = {}
+        for loop in self.flow.loops:
+            assert loop.latch is not None
+            leaving = {b for b in loop.blocks & self.plan.live if any(j.target not in loop.blocks for j in b.jumps())}
+            leaving = {b for b in leaving if any(j.target in self.plan.live - loop.blocks for j in b.jumps())}
+            if len(leaving) != 1 or not all(self.flow.dominates(b, loop.latch) for b in leaving):
+                found[loop] = Block("gate")
+        return found
+
+    def _go(self, before: Block, block: Block) -> None:
+        """From the reverse of a block to that of one before it, through the gates of the loops that are entered."""
+        entered = [
+            loop
+            for loop in self.flow.loops_around(before)
+            if loop in self.gates and (block not in loop.blocks or block is loop.header)
+        ]
+        for loop in entered:
+            self.wanted[loop][before] = None
+            self.put(f"gate {self.flow.loops.index(loop)}", self.literal(self.flow.position[before], I64))
+        self.jump(self.gates[entered[-1]] if entered else self.behind[before])
+
+    def _write_gates(self) -> None:
+        for loop, gate in self.gates.items():
+            if not self.wanted[loop]:  # nothing returns from there
+                continue
+            self.begin(gate)
+            which = self.read(f"gate {self.flow.loops.index(loop)}", I64)
+            *others, last = self.wanted[loop]
+            for before in others:
+                here, on = self.new_block("here"), self.new_block("on")
+                is_it = self.op("icompare", [which, self.literal(self.flow.position[before], I64)], I1, "eq")
+                self.block.end = Branch(is_it, Jump(here, []), Jump(on, []))
+                self.begin(here)
+                self.jump(self._inside(loop, before))
+                self.begin(on)
+            self.jump(self._inside(loop, last))
+
+    def _inside(self, loop: Loop, before: Block) -> Block:
+        """Behind the gate of a loop: that of the next loop inside, if that is entered, too, or the block itself."""
+        around = self.flow.loops_around(before)
+        inner = [other for other in around[: around.index(loop)] if other in self.gates]
+        return self.gates[inner[-1]] if inner else self.behind[before]
 
     # ---- instructions -----------------------------------------------------------------------------------------------
 
