@@ -18,7 +18,7 @@ from eshkol.calculus.abstract import NotFast
 from eshkol.calculus.adjoint import gradient_function
 
 # what a gradient inside of a derivative is not made of
-LEFT_OUT = ("a recursion in", "memory from outside is changed", "nested data", "by nested data")
+LEFT_OUT = ("a recursion in", "memory from outside is changed", "nested data")
 
 
 def derived(program: ir.TypedProgram) -> ir.TypedProgram | None:
@@ -26,7 +26,8 @@ def derived(program: ir.TypedProgram) -> ir.TypedProgram | None:
     try:
         function = gradient_function(program.functions, program.active)
     except NotFast as reason:
-        assert any(part in str(reason) for part in LEFT_OUT), reason
+        if not any(part in str(reason) for part in LEFT_OUT):
+            raise
         return None
     made = ir.TypedProgram([function], list(program.active))
     ir.verify(made)
@@ -55,8 +56,8 @@ def check(program: ir.TypedProgram, args: list[object], runner: Runner | None) -
         second = complex_step(made, args)  # for each variable, the derivatives of the value and of the gradient
         if is_tame(flat(second)):
             result = "".join({"f64": "f", "array": "v(f)", "cell": "l(f)"}[kind.kind] for kind in made.main.results)
-            if made.main.results[1:] and all(kind == ir.F64 for kind in made.main.results):
-                _, *tangents = runner.tangents(made, args, min(4, max(1, len(second))), f"({result})")
+            if second:
+                _, *tangents = runner.tangents(made, args, min(4, len(second)), f"({result})")
                 assert agree(tangents, second)
     return True
 

@@ -143,7 +143,7 @@ class AdjointWriter(ProgramWriter):
 
     def _parameters(self) -> None:
         """Those that are memory of numbers with adjoints are copied, so nothing may change them."""
-        changed = {i.operands[0].type for i in self.flow.function.instructions() if i.operation == "array_set"}
+        changed = self._changed()
         for param, varies in zip(self.flow.function.params, self.active, strict=True):
             given = TypedValue(param.type, param.name)
             self.made.params.append(given)
@@ -152,7 +152,7 @@ class AdjointWriter(ProgramWriter):
                 raise NotFast("a derivative inside of another by nested data")
             if self.kind(param.type) != param.type and not memory:
                 raise NotFast("nested data with derivatives inside of another derivative")
-            if param.type.kind == "array" and param.type in changed and not (varies and memory):
+            if param in changed and not (varies and memory):
                 raise NotFast("memory from outside is changed in a derivative inside of another")
             if not memory:
                 self.names[param] = given
@@ -163,6 +163,23 @@ class AdjointWriter(ProgramWriter):
                 self.backwards[param] = self.mapped(given, pairs, self._pair)
                 self.names[param] = self.pairs[param] = self.mapped(self.backwards[param], pairs, lambda pair: pair)
             self._define(param)
+
+    def _changed(self) -> set[TypedValue]:
+        """The parameters whose memory may be changed."""
+        flow = self.flow
+        pending = [i.operands[0] for i in flow.function.instructions() if i.operation == "array_set"]
+        seen: set[TypedValue] = set()
+        while pending:
+            value = pending.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            maker, block = flow.maker.get(value), flow.block_of[value]
+            if maker is not None and maker.operation != "array_new":  # from other memory: any of its type
+                seen.update(p for p in flow.function.params if p.type.is_pointer)
+            elif maker is None and block is not flow.order[0]:
+                pending.extend(jump.args[block.params.index(value)] for _, jump in flow.into[block])
+        return seen.intersection(flow.function.params)
 
     def _as_pairs(self, numbers: TypedValue) -> TypedValue:
         size = self.op("array_length", [numbers], I64)
