@@ -16,7 +16,7 @@ import pytest
 from scheme_programs import Checker, close, parsed
 
 from effort import amount
-from eshkol.calculus.typed_data import PRIMITIVES
+from eshkol.calculus.typed_vectors import PRIMITIVES
 
 POINTS = ("0.3", "0.75", "-0.6", "2.0", "1.0", "0.0")[: amount(6, 4)]
 CASES: dict[str, list[str]] = {
@@ -121,8 +121,38 @@ CASES: dict[str, list[str]] = {
     "vector-set!": ["(let ((v (vector 1.0 2.0))) (vector-set! v 0 x) (+ (vector-ref v 0) (* x (vector-ref v 1))))",
                     "(let ((v (vector 0.0 0.0 0.0 0.0))) (vector-set! v i x) (vector-ref v i))",
                     "(let ((v (vector x))) (vector-set! v 1 x) x)"],
-    "vector-fill!": ["(let ((v (vector 1.0 2.0))) (vector-fill! v x) (+ (vector-ref v 0) (vector-ref v 1)))"],
-    "vector->list": ["(apply + (vector->list (vector x 2 x)))", "(* x (length (vector->list #())))"],
+    "make-vector, filled later": [
+        "(let ((v (make-vector 4 #f))) (vector-set! v i x) (vector-ref v i))",
+        "(let ((v (make-vector 3 #f))) (vector-set! v 0 x) (if (vector-ref v 1) x (* 2 x)))",
+        "(let ((v (make-vector 3))) (vector-set! v 1 (vector x i)) (vector-ref (vector-ref v 1) 0))",
+        "(let ((v (make-vector 3 #f))) (vector-set! v 1 (vector x i)) (vector-ref (vector-ref v (modulo i 2)) 0))",
+        "(let ((v (make-vector 3 #f))) (vector-set! v 1 (vector x i)) (if (vector-ref v 0) x (* 2 x)))",
+        "(let ((v (make-vector 3 '()))) (vector-set! v 1 (list x i)) (apply + (vector-ref v (modulo i 2))))",
+        "(let ((v (make-vector 3 #f))) (vector-set! v 1 (list x i)) (apply + (vector-ref v 1)))",
+        "(let ((v (make-vector 2 #f))) (vector-set! v 0 x) (if (car (vector->list v 1)) x (* 2 x)))",
+        "(let ((v (vector-append (make-vector 2 #f) (vector x)))) (if (vector-ref v 1) x (* 2 (vector-ref v 2))))",
+        "(let ((v (make-vector 2 #f))) (vector-set! v 0 i) (vector-set! v 1 2) (apply * x (vector->list v)))",
+        "(vector-ref (vector-ref (vector-map (lambda (a) (vector a (* a x))) (vector x i)) 1) 1)",
+        "(apply + (vector->list (vector-map * (vector x i 2) (vector x x))))"],
+    "vector-fill!": ["(let ((v (vector 1.0 2.0))) (vector-fill! v x) (+ (vector-ref v 0) (vector-ref v 1)))",
+                     "(let ((v (make-vector 5 2.0))) (vector-fill! v x 0 i) (apply * (vector->list v)))",
+                     "(let ((v (make-vector 5 2.0))) (vector-fill! v x 3) (apply * (vector->list v)))"],
+    "vector-copy": ["(let* ((v (vector x 2)) (w (vector-copy v))) (vector-set! w 0 3) (apply * 2 (vector->list v)))",
+                    "(apply * (vector->list (vector-copy (make-vector 4 x) i)))",
+                    "(apply * (vector->list (vector-copy (vector 1 x 3 x) 1 3)))",
+                    "(let ((w (vector-copy #(1.5 2.5)))) (vector-set! w 1 x) (apply * (vector->list w)))",
+                    "(* x (vector-length (vector-copy (vector x 2 3) i 3)))",
+                    "(vector-ref (vector-copy (vector x) 1) 0)"],
+    "subvector": ["(apply * (vector->list (subvector (vector 1 x 3 x) 1 3)))"],
+    "vector-append": ["(apply * (vector->list (vector-append (vector x 2) (vector 3 x))))",
+                      "(apply * (vector->list (vector-append (make-vector i x) #(1.5 2.5) (vector x i))))",
+                      "(* x (vector-length (vector-append (make-vector i 1) (vector) (make-vector 2 3))))"],
+    "vector-copy!": ["(let ((v (make-vector 4 1.0))) (vector-copy! v 1 (vector x 2 x)) (apply * (vector->list v)))",
+                     "(let ((v (vector 1.0 x 3.0 4.0))) (vector-copy! v 1 v 0 3) (vector-ref v 2))",
+                     "(let ((v (vector 1.0 x 3.0 4.0))) (vector-copy! v 0 v 1) (vector-ref v i))",
+                     "(let ((v (make-vector 4 1.0))) (vector-copy! v i (vector x 2 x) 2) (apply * (vector->list v)))"],
+    "vector->list": ["(apply + (vector->list (vector x 2 x)))", "(* x (length (vector->list #())))",
+                     "(apply + (vector->list (make-vector 5 x) 0 i))", "(apply + (vector->list (vector x 2 x 3) 1 3))"],
     "list->vector": ["(vector-ref (list->vector (list 1 x)) 1)", "(* x (vector-length (list->vector '())))"],
     # values that meet, and calls
     "if": ["(vector-ref (if (< x 0.5) (vector x 1.0) (vector x 2.0 3.0)) 0)",

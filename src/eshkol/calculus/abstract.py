@@ -18,6 +18,10 @@ from eshkol.calculus.ir import F64, I1, I64, NULL, Type
 from eshkol.codegen.keeping import Forms
 from eshkol.lang.core import Lambda, Variable
 
+COPIED = {("vector", "array"), ("pairs", "cell")}  # data from outside, and what it is as memory of the run
+LIBRARY = "(eshkol calculus)"
+OPERATORS = frozenset({"derivative", "gradient", "value-and-gradient"})  # of it, that are primitives (typed_calculus)
+
 
 class NotFast(Exception):
     """A typed program cannot be made: why. The dynamic path serves."""
@@ -257,6 +261,9 @@ def _wider(a: Type, b: Type) -> Type:
         return (a if b == NULL else b).unsized
     if a.unsized == b.unsized:
         return a.unsized
+    for one, other in ((a, b), (b, a)):  # data from outside is copied where it meets memory
+        if (one.kind, other.kind) in COPIED and one.element == other.element and one.element in (F64, I64):
+            return other
     raise NotFast(f"{a} meets {b}")
 
 

@@ -27,6 +27,7 @@ from eshkol.calculus.ir import F64, Instruction, Return, Type, TypedFunction, Ty
 SAME, ROUNDED, ADRIFT = range(3)
 ARITHMETIC = frozenset({"+", "-", "*", "/", "square", "expt"})
 CHOOSING = frozenset({"abs", "max", "min"})  # what gives one of its operands, but for the sign
+GRADIENT = "gradient"  # a call that also gives derivatives, until it is expanded: the operands are points at first
 DECIDING = frozenset({"floor", "ceiling", "truncate", "round", "max", "min"})
 
 
@@ -110,8 +111,8 @@ class _Flow:
         elif item.function is not None:
             self._pass(item.operands, item.function.params)
             for block in item.function.blocks:
-                if isinstance(block.end, Return):
-                    self._pass(block.end.values, item.results)
+                if isinstance(block.end, Return):  # derivatives at inexact points are inexact
+                    self._pass(block.end.values, item.results[:1] if item.operation == GRADIENT else item.results)
 
     def _computed(self, item: Instruction) -> Near:
         operands = [self.of(value) for value in item.operands]

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eshkol.calculus import ir, native
-from eshkol.calculus.abstract import Abstract, Fields, Known, Leaf, NotFast
+from eshkol.calculus.abstract import Abstract, Closure, Fields, Known, Leaf, NotFast, Primitive
 from eshkol.calculus.inputs import MachineWorld, ProgramInput, start
 from eshkol.calculus.native import FastCode, Native, Where, compile_forward, compile_gradient
 from eshkol.calculus.specialize import specialized
-from eshkol.calculus.typed_data import PRIMITIVES
+from eshkol.calculus.typed_calculus import PRIMITIVES
 from eshkol.calculus.writer import listed
 from eshkol.llvm.linking import CodeMemory
 from eshkol.runtime.scheme import Machine, Root, Value
@@ -34,13 +34,18 @@ if TYPE_CHECKING:
     from eshkol.codegen.units import Engine
 
 DERIVATIVE, GRADIENT, JACOBIAN = range(3)  # what the library asks for (lib/eshkol/calculus.esk)
+HESSIAN, ALONG = 4, 5
 KERNEL = 3  # no derivative: whether the procedure does nothing but compute a number (lib/eshkol/tensors/gpu.esk)
 CHECKPOINT = 8  # in a kind: loops keep few states, and run again
 STEPS = {"argument": native.ARGUMENT, "captured": native.CAPTURED, "box": native.BOX, "car": native.CAR,
          "cdr": native.CDR, "item": native.ELEMENT, "field": native.FIELD}  # fmt: skip
 MOST_FORWARD = 6  # inputs of a gradient that is taken forward
-MOST_LANES = 16  # inputs of a Jacobian
+MOST_LANES = native.MAX_LANES  # inputs of a Jacobian that are taken at once; more are taken in pieces of so many
+MOST_PASSES = 64  # of such pieces (fast.c)
 MOST_KEPT = 200  # programs of a machine
+
+
+Key = tuple[int, ...]  # a procedure's code, the kind, and the code of procedures that it has captured
 
 
 class FastPrograms:
@@ -54,8 +59,8 @@ class FastPrograms:
         self._kept: list[tuple[Native, FastCode, list[Root]]] = []  # what the machine's table points to
         self._units: set[int] = set()  # whose code or constants programs were made from
         self._warned = False
-        self._forward: set[tuple[int, int]] = set()  # procedures and kinds that have programs for so many inputs
-        self._sized: set[tuple[int, int]] = set()  # those that have programs for data of some length
+        self._forward: set[Key] = set()  # procedures and kinds that have programs for so many inputs
+        self._sized: set[Key] = set()  # those that have programs for data of some length
         library = machine.library
         library.esk_fast_add.restype = library.esk_fast_forget.restype = None
         library.esk_fast_add.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
@@ -87,12 +92,14 @@ class FastPrograms:
     def make(self, args: list[Value]) -> bool:
         """Make a program for a kind of derivative, a procedure and points, and put it into the machine's table."""
         kind, (procedure, *points) = args[0].bits, args[1:]
+        if kind == ALONG:  # the directions stand behind the points, with the procedure once more
+            del points[len(points) // 2 :]
         descriptor = ctypes.c_uint64.from_address(procedure.bits + layout()["Closure.procedure"]).value
         if len(self._kept) >= MOST_KEPT:  # and they keep alive what they were made from
             self._forget_all()
         begun = time.perf_counter()
         try:
-            made = self._made(kind, procedure, points, (descriptor, kind))
+            made = self._made(kind, procedure, points, (descriptor, kind, *self._captured(procedure)))
         except NotFast as reason:
             self._say(procedure, f"no compiled derivative: {reason}")
             self.machine.library.esk_fast_add(self.machine.context, descriptor, kind, None)
@@ -124,8 +131,8 @@ class FastPrograms:
         is_number = isinstance(result, Leaf) and result.value.type in (ir.F64, ir.I64, ir.I1)
         return None if is_number else "its value is no number"
 
-    def _made(self, kind: int, procedure: Value, points: list[Value], key: tuple[int, int]) -> FastCode:
-        program, result, world = self._specialized(procedure, points, key)
+    def _made(self, kind: int, procedure: Value, points: list[Value], key: Key) -> FastCode:
+        program, result, world = self._specialized(procedure, points, key, kind == HESSIAN)
         program.active = [item.varies for item in world.registers]
         if flags.is_on("ESHKOL_CHECK"):
             ir.verify(program)
@@ -136,28 +143,47 @@ class FastPrograms:
         checkpoint, kind = bool(kind & CHECKPOINT), kind % CHECKPOINT
         if kind == GRADIENT and template != "f":
             raise NotFast("its value is no real number")
+        if kind == HESSIAN and len(points) > 1 and count > len(points):
+            raise NotFast("a Hessian by several vectors or lists")
         if kind == GRADIENT and (count > MOST_FORWARD or checkpoint or key in self._forward):
             compiled = compile_gradient(program, self._code, self.cache, checkpoint)
-        elif count > MOST_LANES:
-            raise NotFast(f"a Jacobian by {count} inputs")
+        elif kind == ALONG:
+            compiled = compile_forward(program, 1, self._code, self.cache, directed=True)
+        elif template == "f" and count > MOST_LANES:
+            compiled = compile_gradient(program, self._code, self.cache)
         else:
-            compiled = compile_forward(program, count, self._code, self.cache, seeds=_seeds(world.registers))
+            if count > MOST_LANES * MOST_PASSES:
+                raise NotFast(f"a Jacobian by {count} inputs, which is taken in one sweep for each result")
+            lanes = min(count, MOST_LANES)
+            seeds = _seeds(world.registers) if count == lanes else {}
+            compiled = compile_forward(program, lanes, self._code, self.cache, seeds=seeds)
             self._forward.add(key)
         made = compiled.describe([_where(item) for item in world.inputs], template, arguments=1 + len(points))
         self._kept.append((compiled, made, world.roots))
         self._units.update(world.units)
         return made
 
+    def _captured(self, procedure: Value) -> list[int]:
+        """The code of the procedures that a closure has captured: another program is made for others."""
+        count = ctypes.c_uint32.from_address(procedure.bits + 4).value
+        values = (Value * count).from_address(procedure.bits + layout()["Closure.captured"])
+        closures = [value.bits for value in values if value.tag == self.machine.tags["PROCEDURE"]]
+        return [ctypes.c_uint64.from_address(at + layout()["Closure.procedure"]).value for at in closures]
+
     def _specialized(
-        self, procedure: Value, points: list[Value], key: tuple[int, int]
+        self, procedure: Value, points: list[Value], key: Key, by_gradient: bool
     ) -> tuple[ir.TypedProgram, Abstract, MachineWorld]:
         """The program; the first one is for the lengths that short lists and vectors have now, if that can be."""
+
+        def begin(world: MachineWorld) -> tuple[Closure | Primitive, list[Abstract]]:
+            function, args = start(world, procedure, points)
+            return (Primitive("gradient"), [function, *args]) if by_gradient else (function, args)
 
         def made(sized: bool) -> tuple[ir.TypedProgram, Abstract, MachineWorld]:
             return specialized(
                 lambda main: MachineWorld(self.machine, self.engine, main, sized),
                 PRIMITIVES,
-                lambda world: start(world, procedure, points),
+                begin,
                 sized,
             )
 

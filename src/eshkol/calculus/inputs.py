@@ -27,7 +27,9 @@ from typing import TYPE_CHECKING
 
 from eshkol.calculus import ir
 from eshkol.calculus.abstract import (
+    LIBRARY,
     NIL,
+    OPERATORS,
     UNSPECIFIED,
     Abstract,
     Closure,
@@ -102,6 +104,16 @@ class MachineWorld(World):
                 count, value = count + 1, self._half(value, 1)
             return count
         return 1
+
+    @cached_property
+    def _operators(self) -> dict[int, str]:
+        """The operators of the library that programs know by themselves, by their addresses."""
+        found = {}
+        for name in OPERATORS:
+            value = Value.from_address(self.engine.cell(LIBRARY, name).address)
+            if self.names[value.tag] == "PROCEDURE":
+                found[value.bits] = name
+        return found
 
     @cached_property
     def layout(self) -> dict[str, int]:
@@ -303,6 +315,9 @@ class MachineWorld(World):
         if not unit:
             name = ctypes.c_char_p.from_address(descriptor + names["Procedure.name"]).value
             return Primitive((name or b"").decode())
+        operator = self._operators.get(value.bits)
+        if operator is not None:
+            return Primitive(operator)
         known = self._closures.get(value.bits)
         if known is None:
             where = self._units.setdefault(unit, Unit(self.engine.forms(unit), unit))

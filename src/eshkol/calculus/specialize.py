@@ -16,7 +16,9 @@ from typing import Any, Protocol, TypeVar
 
 from eshkol.calculus import ir
 from eshkol.calculus.abstract import (
+    LIBRARY,
     NIL,
+    OPERATORS,
     UNSPECIFIED,
     Abstract,
     AbstractShape,
@@ -37,8 +39,9 @@ from eshkol.calculus.abstract import (
     variable,
     widened,
 )  # fmt: skip
-from eshkol.calculus.exactness import check
-from eshkol.calculus.ir import I64, Block, Instruction, Return, Type, TypedValue
+from eshkol.calculus.adjoint import gradient_function
+from eshkol.calculus.exactness import GRADIENT, check
+from eshkol.calculus.ir import F64, I64, Block, Instruction, Return, Type, TypedValue
 from eshkol.calculus.lift import lift
 from eshkol.calculus.trim import trim
 from eshkol.calculus.writer import (
@@ -67,6 +70,9 @@ DEEPEST = 120  # calls inside calls
 
 CONTROL = "(eshkol control)"
 RAISING = frozenset({"error", "raise", "%wrong-type", "raise-continuable"})  # procedures that end a run
+
+NOWHERE = Node(None)  # where a procedure is called to be differentiated
+DERIVED = {f"derivative by {name}": name for name in OPERATORS}  # kinds of Fields: derivatives without their points
 
 Key = Any  # a place in the program, with the calls that lead to it
 
@@ -98,6 +104,7 @@ class Notes:
     results: dict[Key, list[AbstractShape]] = field(default_factory=dict)
     memory: dict[Key, Type] = field(default_factory=dict)  # of what elements
     changed: set[Key] = field(default_factory=set)  # vectors that must be memory
+    unfilled: set[Type] = field(default_factory=set)  # kinds of vectors that may have elements where nothing was stored
 
 
 class World(Protocol):
@@ -109,7 +116,7 @@ class World(Protocol):
 
 W = TypeVar("W", bound=World)
 Rule = Callable[["Specializer", list[Abstract], Key], Abstract]  # how a primitive is written
-Start = Callable[[W], tuple[Closure, list[Abstract]]]
+Start = Callable[[W], tuple[Closure | Primitive, list[Abstract]]]
 
 
 def specialized(
@@ -135,11 +142,16 @@ def specialized(
             raise NotFast("it is nested too deeply") from None
         if writer.turns and writer.size > MOST_UNROLLED:
             raise NotFast("it is long when loops are written turn by turn")
+        if writer.converted & writer.mutated:
+            raise NotFast("what is changed may be a vector from outside")
         functions = _called(main)
         check(functions, writer.exact)
         lift(functions)
         for function in functions:
             trim(function)
+        if any(item.operation == GRADIENT for function in functions for item in function.instructions()):
+            expand(main)
+            functions = _called(main)
         return ir.TypedProgram(functions, []), result, world
     raise NotFast("its types do not settle")
 
@@ -160,11 +172,16 @@ class Specializer(ProgramWriter):
         self.frames: list[Frame] = []
         self.made: dict[Any, tuple[ir.TypedFunction, list[AbstractShape] | None]] = {}
         self.origins: dict[TypedValue, Key] = {}  # where memory was made
+        self.assumed: set[Key] = set()  # memory whose type is a guess until something is stored
 
-    def main(self, closure: Closure, args: list[Abstract]) -> Abstract:
+    def main(self, closure: Closure | Primitive, args: list[Abstract]) -> Abstract:
         """Write main, which returns the leaves of its result."""
-        (result,) = self.values(lambda to: self.call(closure, args, to, closure.code), 1)
+        node = closure.code if isinstance(closure, Closure) else NOWHERE
+        (result,) = self.values(lambda to: self.call(closure, args, to, node), 1)
         found = list(leaves(result, self.free))
+        unfilled = {kind for kind in self.notes.unfilled if kind.element is not None and not kind.element.is_pointer}
+        if any(part in unfilled for value in found for part in parts_of(value.type)):  # of pointers, fast.c sees it
+            raise NotFast("a vector that may not be filled is its value")
         self.block.end = Return(found)
         self.functions[0].results = [value.type for value in found]
         return result
@@ -187,6 +204,8 @@ class Specializer(ProgramWriter):
                 return self.local(name, env)
             case Global(cell=cell):
                 if cell.primitive or (cell.library == CONTROL and cell.name in RAISING):
+                    return Primitive(cell.name)
+                if cell.library == LIBRARY and cell.name in OPERATORS:
                     return Primitive(cell.name)
                 return self.world.variable(cell)
             case Lambda():
@@ -236,7 +255,11 @@ class Specializer(ProgramWriter):
 
     def store(self, memory: TypedValue, index: TypedValue, value: Abstract, kind: Type, key: Key) -> None:
         """Change memory; if it is of another type than what comes in, it was made wrongly."""
-        wanted = widened(AbstractShape("leaf", kind), AbstractShape("leaf", element_type(value, self.free))).what
+        given = element_type(value, self.free)
+        if key in self.assumed and key not in self.notes.memory and given != I64:
+            wanted = given.unsized
+        else:
+            wanted = widened(AbstractShape("leaf", kind), AbstractShape("leaf", given)).what
         if wanted != kind:
             self.notes.memory[key] = wanted
             raise Again
@@ -300,7 +323,7 @@ class Specializer(ProgramWriter):
         rule = self.primitives.get(name)
         if rule is None:
             raise NotFast(f"the procedure {name}")
-        return rule(self, args, (self.frames[-1].key, id(node)))
+        return rule(self, args, (self.frames[-1].key if self.frames else None, id(node)))
 
     # ---- calls --------------------------------------------------------------------------------------------------
 
@@ -318,6 +341,9 @@ class Specializer(ProgramWriter):
                 self.deliver(list(args), to)
             else:
                 self.deliver([self.primitive(procedure.name, args, node)], to)
+            return
+        if isinstance(procedure, Fields) and procedure.kind in DERIVED:
+            self.deliver([self.primitive(DERIVED[procedure.kind], [*procedure.items, *args], node)], to)
             return
         if not isinstance(procedure, Closure):
             raise NotFast(f"a call of {said(procedure)}")
@@ -468,6 +494,45 @@ class Specializer(ProgramWriter):
         function.results = [kind for shape in wanted for kind in leaf_types(shape)]
         self.made[key] = (function, wanted)
 
+    def differentiated(self, procedure: Abstract, points: list[Abstract]) -> tuple[Leaf, list[Abstract]]:
+        """The value of a procedure and its gradient, in the structures of the points."""
+        everything = [*points, procedure]
+        shapes = [variable(self.shape(a)) for a in everything]
+        types = [kind for shape in shapes[:-1] for kind in leaf_types(shape)]
+        if any(kind not in (F64, ir.array(F64), ir.cell(F64)) for kind in types):
+            raise NotFast("a derivative inside of another by exact numbers or nested data")
+        key = ("differentiated", *shapes)
+        if key not in self.made:
+            self._write_differentiated(key, shapes)
+        function, results = self.made[key]
+        if results is None:
+            raise NotFast("a procedure that differentiates itself")
+        passed = [v for a, shape in zip(everything, shapes, strict=True) for v in self.fit(a, shape)]
+        value, *partials = made = [TypedValue(F64), *map(TypedValue, types)]
+        self.block.body.append(Instruction(GRADIENT, passed, made, literal=len(types), function=function))
+        left = iter(partials)
+        return Leaf(value), [rebuilt(shape, left) for shape in shapes[:-1]]
+
+    def _write_differentiated(self, key: Key, shapes: list[AbstractShape]) -> None:
+        if len(self.made) > 40:
+            raise NotFast("too many kinds of arguments")
+        start = Block("start", [TypedValue(kind) for shape in shapes for kind in leaf_types(shape)])
+        function = ir.TypedFunction(f"f{len(self.functions)}", [start], [F64])
+        self.functions.append(function)
+        self.made[key] = (function, None)
+        outside = self.function, self.block, self.frames
+        self.function, self.block = function, start
+        self.frames = [Frame(Clause([], None, NOWHERE), Env(), WriterJoin(1), hash(key), ())]
+        try:
+            values = iter(start.params)
+            *args, procedure = [rebuilt(shape, values) for shape in shapes]
+            with contextlib.suppress(Unreachable):
+                (found,) = self.values(lambda to: self.call(procedure, args, to, NOWHERE), 1)
+                self.block.end = Return([self.f64(found)])
+        finally:
+            self.function, self.block, self.frames = outside
+        self.made[key] = (function, [AbstractShape("leaf", F64)])
+
     def _write_body(
         self, key: Key, clause: Clause, shapes: list[AbstractShape], join: WriterJoin
     ) -> list[AbstractShape]:
@@ -498,6 +563,29 @@ def _targets(function: ir.TypedFunction) -> set[Block]:
     return {jump.target for block in function.blocks for jump in block.jumps()}
 
 
+def expand(main: ir.TypedFunction) -> None:
+    """Put calls of gradients, as typed functions, in the place of what asks for them; innermost ones first."""
+    made: dict[ir.TypedFunction, ir.TypedFunction] = {}
+    seen = {main}
+
+    def visit(function: ir.TypedFunction) -> None:
+        for item in function.instructions():
+            inner = item.function
+            if inner is None:
+                continue
+            if inner not in seen:
+                seen.add(inner)
+                visit(inner)
+            if item.operation == GRADIENT:
+                if inner not in made:
+                    count = item.literal
+                    marks = [k < count for k in range(len(inner.params))] if isinstance(count, int) else []
+                    made[inner] = gradient_function(_called(inner), marks)
+                item.operation, item.literal, item.function = "call", None, made[inner]
+
+    visit(main)
+
+
 def _called(main: ir.TypedFunction) -> list[ir.TypedFunction]:
     """A function and all that it calls."""
     found = [main]
@@ -516,6 +604,11 @@ def _procedures(args: Sequence[Abstract]) -> tuple[Any, ...]:
 def _is_shorter(sizes: Sequence[int | None], before: Sequence[int | None]) -> bool:
     """Whether a turn comes nearer to the end of a list whose length is known."""
     return bool(before) and any(a is not None and b is not None and b < a for a, b in zip(before, sizes, strict=True))
+
+
+def parts_of(kind: Type) -> list[Type]:
+    """A type, that of its elements, and so on."""
+    return [kind, *(parts_of(kind.element) if kind.element is not None else [])]
 
 
 def _takes(clause: Clause, count: int) -> bool:

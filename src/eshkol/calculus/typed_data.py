@@ -1,6 +1,7 @@
 """The primitives that typed programs know: lists, vectors, records, and what ends a run (typed_numbers.py begins).
 
 Data whose parts are known costs nothing; lists and vectors whose length is known only later are memory of the run.
+Vectors as a whole are in typed_vectors.py.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from eshkol.calculus.typed_numbers import binary, is_integer, primitive
 from eshkol.calculus.writer import NEW, WriterJoin, as_list, fixed_list, listed, said
 
 LONGEST = 1 << 24  # items of a list that a program counts
+NO_INTEGER = -(1 << 63)
 
 # ---- what a list is --------------------------------------------------------------------------------------------------
 
@@ -52,7 +54,7 @@ def _is_list(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     while isinstance(a, Fields) and a.kind == "pair":
         a = a.items[1]
     if isinstance(a, Leaf) and a.value.type.kind == "pairs":
-        _length(s, [a], key)  # gives up where it is none
+        length(s, [a], key)  # gives up where it is none
     return Known(_is_memory_list(a) or (isinstance(a, Known) and a.datum is NIL))
 
 
@@ -154,12 +156,12 @@ def walk(
 
 
 @primitive("length")
-def _length(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+def length(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     a = spelled(s, args[0])
     if fixed_list(a):
         return Known(len(list(listed(a))))
     if isinstance(a, Fields) and a.kind == "pair":
-        return binary(s, "+", Known(1), _length(s, [a.items[1]], key))
+        return binary(s, "+", Known(1), length(s, [a.items[1]], key))
     if not _is_memory_list(a):
         raise NotFast(f"the length of {said(a)}")
     assert isinstance(a, Leaf)
@@ -233,7 +235,7 @@ def _iota(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
         item = binary(s, "+", start, binary(s, "*", Leaf(index), step))
         return [s.op("cell_new", [s.i64(item), now[0]], kind)]
 
-    return Leaf(count(s, length, [_typed_null(s, kind)], made)[0])
+    return Leaf(count(s, length, [typed_null(s, kind)], made)[0])
 
 
 @primitive("reverse", "%fresh-reverse")
@@ -252,7 +254,7 @@ def _appended(s: Specializer, source: TypedValue, onto: TypedValue) -> Leaf:
     assert source.type.element is not None
     kind = ir.cell(source.type.element)
     element = source.type.element
-    start = onto if onto.type == kind else _typed_null(s, kind)
+    start = onto if onto.type == kind else typed_null(s, kind)
 
     def step(item: Abstract, now: list[TypedValue]) -> list[TypedValue]:
         return [s.op("cell_new", [s.fit_leaf(item, element), now[0]], kind)]
@@ -260,7 +262,7 @@ def _appended(s: Specializer, source: TypedValue, onto: TypedValue) -> Leaf:
     return Leaf(walk(s, source, [start], step)[0])
 
 
-def _typed_null(s: Specializer, kind: ir.Type) -> TypedValue:
+def typed_null(s: Specializer, kind: ir.Type) -> TypedValue:
     """The empty list, as a list of a type: a parameter of a block says which."""
     null = s.literal(None, ir.NULL)
     block = s.new_block("empty")
@@ -309,7 +311,7 @@ def _list_tail(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
 
 
 @primitive("vector")
-def _vector(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+def vector(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     made = Fields("vector", tuple(args), key)
     if key in s.notes.changed:
         kind = s.notes.memory.get(key) or element_type(as_vector(args), s.free).element
@@ -322,18 +324,6 @@ def _vector(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
 
 def as_vector(args: list[Abstract]) -> Abstract:
     return Fields("vector", tuple(args), NEW)
-
-
-@primitive("make-vector")
-def _make_vector(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
-    fill = args[1] if len(args) > 1 else Known(0)
-    kind = s.notes.memory.get(key) or (element_type(fill, s.free) if len(args) > 1 else F64)
-    count = s.i64(args[0])
-    if kind.is_pointer:
-        raise NotFast("a vector that is filled with vectors or lists")
-    made = Leaf(s.op("array_new", [count, s.fit_leaf(fill, kind)], ir.array(kind)))
-    s.origins[made.value] = key
-    return made
 
 
 def memory_of(s: Specializer, a: Abstract) -> TypedValue:
@@ -363,33 +353,38 @@ def _vector_ref(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
         return a.items[index.datum]
     memory = memory_of(s, a)
     assert memory.type.element is not None
-    return Leaf(s.op(f"{memory.type.kind}_get", [memory, s.i64(index)], memory.type.element))
+    found = s.op(f"{memory.type.kind}_get", [memory, s.i64(index)], memory.type.element)
+    if memory.type in s.notes.unfilled:
+        s.need(is_filled(s, found))
+    return Leaf(found)
+
+
+def is_filled(s: Specializer, element: TypedValue) -> TypedValue:
+    """Whether an element is something else than what a vector has for nothing (`nothing`)."""
+    if element.type == F64:
+        return s.op("compare", [element, element], I1, "eq")
+    if element.type == I64:
+        return s.op("not", [s.op("icompare", [element, s.literal(NO_INTEGER, I64)], I1, "eq")], I1)
+    return s.op("not", [s.op("is_null", [element], I1)], I1)
+
+
+def nothing(s: Specializer, kind: ir.Type) -> TypedValue:
+    """What stands in memory where nothing was stored yet: where a program could come upon it, it gives up."""
+    if kind == F64:
+        return s.literal(float("nan"), F64)
+    return s.literal(NO_INTEGER, I64) if kind == I64 else s.literal(None, ir.NULL)
 
 
 @primitive("vector-set!")
-def _vector_set(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+def vector_set(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     a, index, value = args
     memory = memory_of(s, a)
     if memory.type.kind != "array":
         raise NotFast("a vector from outside is changed")
     assert memory.type.element is not None
+    if memory not in s.origins:
+        s.mutated.add(memory.type)
     s.store(memory, s.i64(index), value, memory.type.element, s.origins.get(memory))
-    return Known(UNSPECIFIED)
-
-
-@primitive("vector-fill!")
-def _vector_fill(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
-    if len(args) != 2:
-        raise NotFast("a part of a vector is filled")
-    memory = memory_of(s, args[0])
-    if memory.type.kind != "array":
-        raise NotFast("a vector from outside is changed")
-
-    def step(i: TypedValue, now: list[TypedValue]) -> list[TypedValue]:
-        _vector_set(s, [args[0], Leaf(i), args[1]], key)
-        return []
-
-    count(s, s.op("array_length", [memory], I64), [], step)
     return Known(UNSPECIFIED)
 
 
@@ -411,48 +406,6 @@ def count(
     s.jump(header, [s.op("iadd", [at, s.literal(1, I64)], I64), *following])
     s.begin(after)
     return now
-
-
-@primitive("vector->list")
-def _vector_to_list(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
-    if len(args) != 1:
-        raise NotFast("a part of a vector as a list")
-    if isinstance(args[0], Fields) and args[0].kind == "vector":
-        return as_list(args[0].items)
-    memory = memory_of(s, args[0])
-    assert memory.type.element is not None
-    kind, length = ir.cell(memory.type.element), s.op(f"{memory.type.kind}_length", [memory], I64)
-    last = s.op("isub", [length, s.literal(1, I64)], I64)
-
-    def step(i: TypedValue, now: list[TypedValue]) -> list[TypedValue]:
-        item = s.op(f"{memory.type.kind}_get", [memory, s.op("isub", [last, i], I64)], memory.type.element or F64)
-        return [s.op("cell_new", [item, now[0]], kind)]
-
-    return Leaf(count(s, length, [_typed_null(s, kind)], step)[0])
-
-
-@primitive("list->vector")
-def _list_to_vector(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
-    a = spelled(s, args[0])
-    if fixed_list(a):
-        return _vector(s, list(listed(a)), key)
-    if not _is_memory_list(a):
-        raise NotFast(f"{said(a)} as a vector")
-    assert isinstance(a, Leaf)
-    assert a.value.type.element is not None
-    element = a.value.type.element
-    if element != F64:
-        raise NotFast("a vector that is filled with vectors or lists")
-    length = _length(s, [a], key)
-    memory = s.op("array_new", [s.i64(length), s.literal(0.0, F64)], ir.array(element))
-    one = s.literal(1, I64)
-
-    def step(item: Abstract, now: list[TypedValue]) -> list[TypedValue]:
-        s.effect("array_set", [memory, now[0], s.f64(item)])
-        return [s.op("iadd", [now[0], one], I64)]
-
-    walk(s, a.value, [s.literal(0, I64)], step)
-    return Leaf(memory)
 
 
 # ---- records ---------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from typing import Any
 from eshkol.calculus import ir
 from eshkol.calculus.abstract import Abstract, Closure, Fields, Known, Leaf, NotFast, Primitive
 from eshkol.calculus.ir import F64, I1, I64, Jump, TypedValue
-from eshkol.calculus.specialize import Key, Rule, Specializer
+from eshkol.calculus.specialize import DERIVED, Key, Rule, Specializer
 from eshkol.calculus.writer import WriterJoin, as_double, said
 from eshkol.lang.datum import Symbol
 
@@ -392,7 +392,12 @@ PRIMITIVES["exact-integer?"] = _is_of(lambda a: True if is_integer(a) else None 
 PRIMITIVES["exact?"] = _is_of(lambda a: True if is_exact(a) else None)
 PRIMITIVES["inexact?"] = _is_of(lambda a: False if is_exact(a) else None)
 PRIMITIVES["integer?"] = _is_of(lambda a: True if is_integer(a) else None if is_number(a) else False)
-PRIMITIVES["procedure?"] = _is_of(lambda a: isinstance(a, Closure | Primitive))
+PRIMITIVES["procedure?"] = _is_of(
+    lambda a: isinstance(a, Closure | Primitive) or (isinstance(a, Fields) and a.kind in DERIVED)
+)
+PRIMITIVES["keyword?"] = _is_of(  # some constants are opaque
+    lambda a: None if isinstance(a, Known) and type(a.datum) is tuple and a.datum[0] == "a constant" else False
+)
 PRIMITIVES["symbol?"] = _is_of(lambda a: isinstance(a, Known) and isinstance(a.datum, Symbol))
 PRIMITIVES["boolean?"] = _is_of(
     lambda a: (isinstance(a, Known) and type(a.datum) is bool) or (isinstance(a, Leaf) and a.value.type == I1)

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from eshkol.calculus import ir
 from eshkol.calculus.abstract import (
+    COPIED,
     NIL,
     Abstract,
     AbstractShape,
@@ -77,6 +78,8 @@ class ProgramWriter:
         self.changed: set[Any] = set()  # where vectors are made that must be memory
         self.exact: dict[TypedValue, int] = {}  # doubles that are exact numbers of Scheme, and how near (exactness.py)
         self.size = self.blocks = 0
+        self.converted: set[Type] = set()  # what data from outside became in copies
+        self.mutated: set[Type] = set()  # what was changed without its being known where it was made
 
     # ---- writing instructions -----------------------------------------------------------------------------------
 
@@ -121,6 +124,55 @@ class ProgramWriter:
         bad.end = Fail()
         self.function.blocks.append(bad)
         self.begin(good)
+
+    # ---- loops and choices -----------------------------------------------------------------------------------------
+
+    def repeat(
+        self, times: TypedValue, state: list[TypedValue], step: Callable[..., list[TypedValue]]
+    ) -> list[TypedValue]:
+        """A loop over the integers below a number; each changes the state."""
+        header, body, after = (self.new_block(name) for name in ("each", "turn", "done"))
+        header.params = [TypedValue(I64), *(TypedValue(v.type) for v in state)]
+        self.jump(header, [self.literal(0, I64), *state])
+        self.begin(header)
+        at, *now = header.params
+        test = self.op("icompare", [at, times], I1, "lt")
+        self.block.end = Branch(test, Jump(body, []), Jump(after, []))
+        self.begin(body)
+        following = step(at, *now)
+        self.jump(header, [self.op("iadd", [at, self.literal(1, I64)], I64), *following])
+        self.begin(after)
+        return now
+
+    def mapped(self, first: TypedValue, made: Type, step: Callable[[TypedValue], TypedValue]) -> TypedValue:
+        """A list of what a step makes of each item, the last one first."""
+        header, body, after = (self.new_block(name) for name in ("walk", "item", "walked"))
+        header.params = [TypedValue(first.type.unsized), TypedValue(made)]
+        self.jump(header, [first, self.literal(None, ir.NULL)])
+        self.begin(header)
+        at, done = header.params
+        self.block.end = Branch(self.op("is_null", [at], I1), Jump(after, []), Jump(body, []))
+        self.begin(body)
+        assert at.type.element is not None
+        value, following = ("pairs_car", "pairs_cdr") if at.type.kind == "pairs" else ("cell_value", "cell_next")
+        item = step(self.op(value, [at], at.type.element))
+        rest = self.op(following, [at], at.type)
+        self.jump(header, [rest, self.op("cell_new", [item, done], made)])
+        self.begin(after)
+        return done
+
+    def one_of(
+        self, test: TypedValue, yes: Callable[[], TypedValue], no: Callable[[], TypedValue], kind: Type
+    ) -> TypedValue:
+        """One of two values; only that one is computed."""
+        blocks, join = (self.new_block("yes"), self.new_block("no")), self.new_block("one")
+        self.block.end = Branch(test, Jump(blocks[0], []), Jump(blocks[1], []))
+        join.params = [TypedValue(kind)]
+        for block, compute in zip(blocks, (yes, no), strict=True):
+            self.begin(block)
+            self.jump(join, [compute()])
+        self.begin(join)
+        return join.params[0]
 
     # ---- numbers ------------------------------------------------------------------------------------------------
 
@@ -229,6 +281,8 @@ class ProgramWriter:
         match a:
             case Leaf(value=value) if kind in (value.type, value.type.unsized):
                 return value
+            case Leaf(value=value) if value.type.element == kind.element and (value.type.kind, kind.kind) in COPIED:
+                return self._copied(value, kind)
             case Known(datum=datum) if datum is NIL and kind.kind in ("cell", "pairs"):
                 return self.literal(None, ir.NULL)
             case Fields(kind="pair", items=(first, rest)) if kind.kind == "cell":
@@ -243,6 +297,23 @@ class ProgramWriter:
                     self.effect("array_set", [memory, self.literal(index, I64), value])
                 return memory
         raise NotFast(f"{said(a)} where {kind} must be")
+
+    def _copied(self, data: TypedValue, kind: Type) -> TypedValue:
+        """Numbers from outside as memory of the run."""
+        self.converted.add(kind)
+        element = kind.element or F64
+        if kind.kind == "cell":
+            return self.mapped(self.mapped(data, kind, lambda item: item), kind, lambda item: item)
+        size = self.op("vector_length", [data], I64)
+        zero = self.literal(0.0, F64) if element == F64 else self.literal(0, I64)
+        made = self.op("array_new", [size, zero], kind)
+
+        def step(i: TypedValue) -> list[TypedValue]:
+            self.effect("array_set", [made, i, self.op("vector_get", [data, i], element)])
+            return []
+
+        self.repeat(size, [], step)
+        return made
 
     # ---- destinations -------------------------------------------------------------------------------------------
 

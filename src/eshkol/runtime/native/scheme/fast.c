@@ -16,7 +16,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MAX_LANES = 16, MAX_VARIABLES = 8, MAX_STEPS_SEEN = 1 << 30, MOST_PASSES = 4 };
+enum {
+    MAX_LANES = 16,
+    MAX_VARIABLES = 8,
+    MAX_STEPS_SEEN = 1 << 30,
+    MOST_PASSES = 4,       /* of programs with few lanes: there are better ones */
+    MOST_FULL_PASSES = 64  /* of those with all lanes: beyond that a sweep for each result is better */
+};
 #define KEPT ((size_t)16 << 20) /* bytes that stay committed between runs */
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
@@ -91,6 +97,7 @@ typedef struct {
     int64_t status;
     size_t room;        /* bytes that the run may use */
     size_t tape, arena; /* bytes used, once the program has run */
+    size_t kept;        /* bytes from the beginning that earlier passes have filled with rows */
     int64_t variables, starts[MAX_VARIABLES + 1]; /* the first leaf of each variable, if they are few */
 } Copy;
 
@@ -346,11 +353,13 @@ static int64_t run_once(Context *context, const Reserve *own, FastCode *code, Co
                         int64_t count, uint64_t *in, uint64_t *out) {
     size_t size = room(context, own, code);
     for (bool collected = false;;) {
-        FastRun run = {.tape = own->base, .arena = own->base + size, .peak = own->base};
-        *copy = (Copy){.run = &run, .lanes = code->lanes, .base = copy->base, .room = size};
+        size_t kept = copy->kept;
+        if (size <= kept) return FAST_FULL;
+        FastRun run = {.tape = own->base + kept, .arena = own->base + size, .peak = own->base + kept};
+        *copy = (Copy){.run = &run, .lanes = code->lanes, .base = copy->base, .room = size, .kept = kept};
         int64_t status = copy_inputs(copy, code, args, count, in);
-        if (code->forward == 1 && copy->leaf > MAX_LANES && copy->leaf > MOST_PASSES * code->lanes)
-            status = FAST_MISMATCH; /* there are better ones */
+        int64_t passes = code->lanes == MAX_LANES ? MOST_FULL_PASSES : MOST_PASSES;
+        if (code->forward == 1 && copy->leaf > MAX_LANES && copy->leaf > passes * code->lanes) status = FAST_MISMATCH;
         if (!status) status = code->entry(context, &run, in, out);
         if (status == FAST_OK || status == FAST_MISMATCH) {
             copy->tape = (size_t)(run.peak - own->base);
@@ -358,12 +367,12 @@ static int64_t run_once(Context *context, const Reserve *own, FastCode *code, Co
             if ((int64_t)(copy->tape + copy->arena) > code->used) code->used = (int64_t)(copy->tape + copy->arena);
             return status;
         }
-        madvise(own->base, size, MADV_DONTNEED); /* nobody knows how far it came */
+        if (!kept) madvise(own->base, size, MADV_DONTNEED); /* nobody knows how far it came */
         if (status == FAST_STOPPED) {
             esk_poll(context); /* raises, or there was nothing */
             continue;
         }
-        if (status != FAST_FULL || collected || size == own->size) return status;
+        if (status != FAST_FULL || collected || kept || size == own->size) return status;
         esk_collect(context);
         collected = true;
         size_t before = size;
@@ -378,7 +387,27 @@ static bool are_simple(const FastCode *code, const Copy *copy) {
         const char *d = code->inputs[k].descriptor;
         if (code->inputs[k].active && *d != 'f' && d[2] != 'f') return false;
     }
-    return copy->variables <= MAX_VARIABLES && copy->leaf <= code->lanes;
+    return copy->variables <= MAX_VARIABLES;
+}
+
+/* Take the derivatives of a pass, so many for each number of the results, into rows that have one for each leaf. The
+ * rows lie where a forward run needs no tape; FAST_OK unless there is no room for them. */
+static int64_t collect(const Reserve *own, Results *all, const FastCode *code, Copy *copy, const uint64_t *out,
+                       int64_t lanes) {
+    all->rows = NULL;
+    all->at = code->result;
+    all->words = out;
+    int64_t count = esk_fast_collect(all, 0, 0);
+    size_t bytes = (size_t)count * (size_t)copy->leaf * 8;
+    if (bytes >= copy->room - copy->arena) return FAST_FULL;
+    if (copy->kept && copy->kept != bytes) return FAST_FAILED;
+    copy->kept = bytes;
+    all->rows = (uint64_t *)(void *)own->base;
+    all->row = copy->leaf;
+    all->at = code->result;
+    all->words = out;
+    esk_fast_collect(all, copy->base, lanes);
+    return FAST_OK;
 }
 
 /* The structure of the value with the derivatives by each variable in the place of its numbers: a list, but for one. */
@@ -394,6 +423,7 @@ static Value wholes(Results *all, const FastCode *code, const Copy *copy) {
         all->start = copy->starts[--variable];
         all->count = end - all->start;
         all->style = *code->inputs[k].descriptor;
+        all->number = 0;
         end = all->start;
         Value next = esk_fast_shaped(all);
         if (copy->variables == 1) return next;
@@ -413,6 +443,7 @@ int64_t esk_fast_run(Context *context, FastCode *code, const Value *args, int64_
     code->used = 0;
     Copy copy;
     copy.base = 0;
+    copy.kept = 0;
     Results all = {.context = context, .lanes = code->lanes};
     Value first = ESK_NULL, last = ESK_NULL;
     do {
@@ -420,6 +451,15 @@ int64_t esk_fast_run(Context *context, FastCode *code, const Value *args, int64_
         if (status) return status;
         bool is_simple = wanted && code->forward == 1 && are_simple(code, &copy);
         all.words = out;
+        if (is_simple && copy.leaf > code->lanes) { /* the rows come in pieces */
+            int64_t left = copy.leaf - copy.base, lanes = left < code->lanes ? left : code->lanes;
+            status = collect(own, &all, code, &copy, out, lanes);
+            if (status) return status;
+            copy.base += code->lanes;
+            if (copy.base < copy.leaf) continue;
+            copy.tape = copy.kept;
+            all.words = out;
+        }
         if (!code->forward || is_simple) {
             *result = is_simple ? wholes(&all, code, &copy) : esk_fast_gradients(&all, code, in, out);
             if (wanted && !is_simple) *result = copy.variables == 1 ? esk_car(esk_cdr(*result)) : esk_cdr(*result);

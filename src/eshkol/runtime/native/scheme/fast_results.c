@@ -6,6 +6,8 @@
  */
 #include "fast_results.h"
 
+#include <string.h>
+
 #define EXPONENT ((uint64_t)2047 << 52)
 
 static Value plain(uint64_t bits) { return esk_make(TAG_FLONUM, bits); }
@@ -53,6 +55,7 @@ static void set_item(Value vector, int64_t i, Value item) { ((Vector *)esk_point
 
 /* The derivatives of one number by those of a vector, of a list, or by one. */
 static Value row(Results *all, const uint64_t *derivatives) {
+    if (all->rows) derivatives = all->rows + all->row * all->number++;
     derivatives += all->start;
     if (all->style == 'v') return flonums(all, derivatives, all->count, 1);
     if (all->style != 'l') return flonum(all, derivatives[0]);
@@ -75,6 +78,10 @@ static Value memory(Results *all, const char *d, uint64_t word) {
     const uint64_t *at = (const uint64_t *)(uintptr_t)word;
     switch (*d) {
     case 'v': {
+        if (!at) { /* nothing was stored there: an error, which the dynamic path tells */
+            all->wild = (uint64_t)1 << 63;
+            return ESK_FALSE;
+        }
         int64_t n = (int64_t)at[0];
         if (d[2] == 'f' && all->lane == NUMBERS) return flonums(all, at + 1, n, 1);
         if (d[2] == 'f' && all->lane != ROWS) return flonums(all, at + 1 + n + all->lane, n, all->lanes);
@@ -91,6 +98,46 @@ static Value memory(Results *all, const char *d, uint64_t word) {
     case 'b': return all->lane == NUMBERS ? esk_boolean(word & 1) : esk_fixnum(0);
     default: return all->lane == NUMBERS ? esk_fixnum((int64_t)word) : esk_fixnum(0);
     }
+}
+
+/* ---- rows in pieces ---------------------------------------------------------------------------------------------- */
+
+static void collect_number(Results *all, const uint64_t *beside, int64_t leaf, int64_t lanes) {
+    if (lanes) memcpy(all->rows + all->row * all->number + leaf, beside, 8 * (size_t)lanes);
+    all->number++;
+}
+
+/* As `memory` goes through it: the order of the numbers is the same. */
+static void collect_memory(Results *all, const char *d, uint64_t word, int64_t leaf, int64_t lanes) {
+    const uint64_t *at = (const uint64_t *)(uintptr_t)word;
+    if (*d == 'v' && at) {
+        int64_t n = (int64_t)at[0];
+        for (int64_t i = 0; i < n; i++) {
+            if (d[2] == 'f') collect_number(all, at + 1 + n + i * all->lanes, leaf, lanes);
+            else collect_memory(all, d + 2, at[1 + i], leaf, lanes);
+        }
+    } else if (*d == 'l') {
+        for (; at; at = (const uint64_t *)(uintptr_t)at[1]) {
+            if (d[2] == 'f') collect_number(all, at + 2, leaf, lanes);
+            else collect_memory(all, d + 2, at[0], leaf, lanes);
+        }
+    }
+}
+
+int64_t esk_fast_collect(Results *all, int64_t leaf, int64_t lanes) {
+    all->number = 0;
+    for (const char *d = all->at; *d;) {
+        if (*d == '#' || *d == '(' || *d == ')') { /* how they are put together makes no difference */
+            d++;
+            continue;
+        }
+        const uint64_t *words = all->words;
+        all->words += *d == 'f' ? 1 + all->lanes : 1;
+        if (*d == 'f') collect_number(all, words + 1, leaf, lanes);
+        else collect_memory(all, d, words[0], leaf, lanes);
+        d = behind(d);
+    }
+    return all->number;
 }
 
 Value esk_fast_shaped(Results *all) {

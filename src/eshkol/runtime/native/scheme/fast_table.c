@@ -19,14 +19,22 @@ enum {
     MOST_FAILURES = 3, /* so often a program may give up before it has ever come to its end */
     SELDOM = 100, /* a procedure without loops and calls is compiled when it has been differentiated so often */
     DERIVATIVE = 0, /* the kind of a derivative by one number */
+    ALONG = 5,      /* along a direction */
     CHECKPOINT = 8, /* in a kind: loops keep few states, and run again */
     BUCKETS = 256
 };
 
+/* What programs are made for: the code of a procedure, that of procedures that it has captured, as one number, and a
+ * kind of derivative. */
+typedef struct {
+    const Procedure *procedure;
+    uintptr_t captured;
+    int64_t kind;
+} Key;
+
 typedef struct Row {
     struct Row *next;
-    const Procedure *procedure;
-    int64_t kind;
+    Key key;
     FastCode *programs[MOST_PROGRAMS];
     int64_t failures[MOST_PROGRAMS]; /* negative once it has succeeded */
     int64_t count, refusals, calls;
@@ -34,6 +42,7 @@ typedef struct Row {
 
 struct FastTable {
     Row *rows[BUCKETS];
+    Key asked; /* what the host is asked for */
     bool off;
     int64_t limit; /* bytes for a run; 0: what the heap has */
     int64_t runs; /* that came to their end */
@@ -45,24 +54,42 @@ static struct FastTable *table_of(Context *context) {
     return context->fast;
 }
 
-static size_t bucket(const Procedure *procedure) { return ((uintptr_t)procedure >> 4) * 0x9E3779B1u % BUCKETS; }
+static Key key_of(Value procedure, int64_t kind) {
+    const Closure *closure = esk_pointer(procedure);
+    Key key = {.procedure = closure->procedure, .kind = kind};
+    for (uint32_t i = 0; i < closure->head.count; i++) {
+        Value v = closure->captured[i];
+        if (v.tag == TAG_PROCEDURE)
+            key.captured = key.captured * 31 + (uintptr_t)((Closure *)esk_pointer(v))->procedure;
+    }
+    return key;
+}
 
-static Row *row_of(struct FastTable *table, const Procedure *procedure, int64_t kind, bool make) {
-    Row **place = &table->rows[bucket(procedure)];
+static bool is_same(const Key *a, const Key *b) {
+    return a->procedure == b->procedure && a->captured == b->captured && a->kind == b->kind;
+}
+
+static size_t bucket(const Key *key) {
+    return (((uintptr_t)key->procedure ^ key->captured) >> 4) * 0x9E3779B1u % BUCKETS;
+}
+
+static Row *row_of(struct FastTable *table, const Key *key, bool make) {
+    Row **place = &table->rows[bucket(key)];
     for (Row *row = *place; row; row = row->next)
-        if (row->procedure == procedure && row->kind == kind) return row;
+        if (is_same(&row->key, key)) return row;
     Row *row = make ? calloc(1, sizeof *row) : NULL;
     if (row) {
-        *row = (Row){.next = *place, .procedure = procedure, .kind = kind};
+        *row = (Row){.next = *place, .key = *key};
         *place = row;
     }
     return row;
 }
 
-/* For the host: a program for a procedure; null says that there is none. */
+/* For the host: a program for the procedure that it was asked for; null says that there is none. */
 void esk_fast_add(Context *context, const Procedure *procedure, int64_t kind, FastCode *code) {
     struct FastTable *table = table_of(context);
-    Row *row = table ? row_of(table, procedure, kind, true) : NULL;
+    if (!table || table->asked.procedure != procedure || table->asked.kind != kind) return;
+    Row *row = row_of(table, &table->asked, true);
     if (!row) return;
     if (!code) {
         row->refusals++;
@@ -159,7 +186,8 @@ static Value find_derivative(Context *context, int64_t kind, const Value *given,
     const Procedure *procedure = ((Closure *)esk_pointer(given[0]))->procedure;
     struct FastTable *table = table_of(context);
     if (!table || table->off || !procedure->unit || !context->host) return ESK_FALSE;
-    Row *row = row_of(table, procedure, kind, true);
+    Key key = key_of(given[0], kind);
+    Row *row = row_of(table, &key, true);
     if (!row || (procedure->plain && row->calls++ < SELDOM && kind < CHECKPOINT)) return ESK_FALSE;
     Value result = ESK_FALSE;
     int64_t status = try_programs(context, row, 0, given, points, whole, &result);
@@ -167,8 +195,9 @@ static Value find_derivative(Context *context, int64_t kind, const Value *given,
         int64_t before = row->count;
         Value asked[2 + MOST_POINTS] = {esk_fixnum(kind)};
         memcpy(asked + 1, given, (size_t)points * sizeof *given);
+        table->asked = key;
         esk_ask_host(context, HOST_FAST_PROGRAM, asked, 1 + points);
-        row = row_of(table, procedure, kind, true); /* the host may have let everything go */
+        row = row_of(table, &key, true); /* the host may have let everything go */
         if (row && row->count > before) status = try_programs(context, row, before, given, points, whole, &result);
     }
     if (status == FAST_FULL && kind < CHECKPOINT)
@@ -186,6 +215,18 @@ static Value fast_at(Context *context, const Value *args, int64_t count) {
     if (!count || (esk_integer(args[0]) == DERIVATIVE && !by_one)) return ESK_FALSE; /* an error, which others raise */
     bool is_full;
     return find_derivative(context, esk_integer(args[0]), given, count, true, &is_full);
+}
+
+/* The value and the derivative along a direction, as a pair. */
+static Value fast_along(Context *context, const Value *args, int64_t count) {
+    (void)count;
+    Value given[4] = {args[0], args[1], args[0], args[2]};
+    if (args[0].tag != TAG_PROCEDURE || !is_suitable(args[1]) || !is_suitable(args[2])) return ESK_FALSE;
+    bool is_full;
+    Value found = find_derivative(context, ALONG, given, 4, false, &is_full);
+    if (found.tag != TAG_PAIR) return ESK_FALSE;
+    Value both = esk_cdr(found);
+    return esk_cons(context, esk_car(both), esk_car(esk_cdr(both)));
 }
 
 static Value fast_derivatives(Context *context, const Value *args, int64_t count) {
@@ -213,6 +254,8 @@ const Primitive esk_fast_table_primitives[] = {
                     "What the compiled derivative of this kind gives, or #f where there is none."),
     ESK_PRIMITIVE_N("%fast-at", "(%fast-at kind procedure points)", 3, 3, fast_at,
                     "The derivative of this kind at these points, by compiled code, or #f where there is none."),
+    ESK_PRIMITIVE_N("%fast-along", "(%fast-along procedure point direction)", 3, 3, fast_along,
+                    "A pair, the value and the derivative along a direction, by compiled code, or #f where there is none."),
     ESK_PRIMITIVE_N("%fast-derivatives", "(%fast-derivatives [use?])", 0, 1, fast_derivatives,
                     "Whether compiled derivatives were used; from now on they are if use? is true."),
     ESK_PRIMITIVE_N("%fast-limit", "(%fast-limit [bytes])", 0, 1, fast_limit,
