@@ -1,8 +1,8 @@
 """Writes the Unicode tables of the Scheme runtime: `python -m build_support.unicode_tables`.
 
 What comes in is the Unicode database inside the running Python; what goes out is `unicode_data.h`, committed, which
-chars.c includes; the types are in unicode.h. One property that is not in Python's database stands here. Classes that only
-(srfi 14) asks for are written beside it, as Scheme.
+chars.c includes; the types are in unicode.h. One property that is not in Python's database stands here. Classes that
+only (srfi 14) asks for are written beside it, as Scheme.
 """
 
 from __future__ import annotations
@@ -147,8 +147,8 @@ def bounds(classes: Sequence[str]) -> list[int]:
 
 def classes() -> str:
     lines = [
-        ";;; Written by build_support/unicode_tables.py: do not edit. Where the characters of a class begin and end, in turn;",
-        f";;; Unicode {unicodedata.unidata_version}.",
+        ";;; Written by build_support/unicode_tables.py: do not edit. Where the characters of a class begin and end,",
+        f";;; in turn; Unicode {unicodedata.unidata_version}.",
     ]
     for name, prefixes in (("punctuation", ["P"]), ("symbol", ["S"]), ("title-case", ["Lt"])):
         numbers = textwrap.wrap(" ".join(map(str, bounds(prefixes))), 118)

@@ -1,5 +1,5 @@
-;;; Written by build_support/unicode_tables.py: do not edit. Where the characters of a class begin and end, in turn;
-;;; Unicode 14.0.0.
+;;; Written by build_support/unicode_tables.py: do not edit. Where the characters of a class begin and end,
+;;; in turn; Unicode 14.0.0.
 
 (define punctuation-bounds
   '#(33 36 37 43 44 48 58 60 63 65 91 94 95 96 123 124 125 126 161 162 167 168 171 172 182 184 187 188 191 192 894 895 903
