@@ -1,16 +1,19 @@
 """Writes the Unicode tables of the Scheme runtime: `python -m build_support.unicode_tables`.
 
 What comes in is the Unicode database inside the running Python; what goes out is `unicode_data.h`, committed, which
-chars.c includes; the types are in unicode.h. One property that is not in Python's database stands here.
+chars.c includes; the types are in unicode.h. One property that is not in Python's database stands here. Classes that
+only (srfi 14) asks for are written beside it, as Scheme.
 """
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 TARGET = Path(__file__).resolve().parents[1].joinpath("src", "eshkol", "runtime", "native", "scheme", "unicode_data.h")
+CLASSES = Path(__file__).resolve().parents[1].joinpath("src", "eshkol", "lib", "srfi", "14", "classes.scm")
 SHIFT = 7  # code points of one page, as a power of two: the choice that makes the tables smallest
 CODES = 0x110000
 
@@ -136,5 +139,23 @@ def text() -> str:
     )
 
 
+def bounds(classes: Sequence[str]) -> list[int]:
+    """Where the characters of some general categories begin, and where they end, in turn."""
+    inside = [unicodedata.category(chr(code)).startswith(tuple(classes)) for code in range(CODES)]
+    return [code for code in range(CODES) if inside[code] != (code > 0 and inside[code - 1])]
+
+
+def classes() -> str:
+    lines = [
+        ";;; Written by build_support/unicode_tables.py: do not edit. Where the characters of a class begin and end,",
+        f";;; in turn; Unicode {unicodedata.unidata_version}.",
+    ]
+    for name, prefixes in (("punctuation", ["P"]), ("symbol", ["S"]), ("title-case", ["Lt"])):
+        numbers = textwrap.wrap(" ".join(map(str, bounds(prefixes))), 118)
+        lines += ["", f"(define {name}-bounds", "  '#(" + "\n    ".join(numbers) + "))"]
+    return "\n".join(lines) + "\n"
+
+
 if __name__ == "__main__":
     TARGET.write_text(text(), encoding="utf-8")
+    CLASSES.write_text(classes(), encoding="utf-8")

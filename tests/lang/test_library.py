@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eshkol.bindings.names import names
-from eshkol.lang.docs import APART, IMPLEMENTED, PAGES, SRFI, library
+from eshkol.lang.docs import APART, FURTHER, IMPLEMENTED, PAGES, RED_EDITION, SRFI, library
 from eshkol.lang.expander import core_forms
 from eshkol.lang.files import STANDARD
 from eshkol.lang.form_docs import FORM_DOCS
@@ -37,17 +37,28 @@ def test_programs_without_imports_have_everything() -> None:
     everything = set(library(STANDARD / "eshkol.esk").exports)
     wanted = {name for name in (*rows(), *core_forms()) if not name.startswith("%")}
     wanted |= set().union(*(public("eshkol", name) for name in IMPLEMENTED), *(public("srfi", name) for name in SRFI))
-    wanted |= set().union(*(public("scheme", path.stem) for path in (STANDARD / "scheme").glob("*.esk")))
+    wanted |= set().union(*(public("scheme", name) for name in (*COUNTS, "r5rs")))
     assert wanted - everything == set(), "to be added to lib/eshkol.esk"
 
 
 @pytest.mark.parametrize(
-    ("folder", "name"), [*(("eshkol", n) for n in (*IMPLEMENTED, *APART)), *(("srfi", n) for n in SRFI)]
+    ("folder", "name"),
+    [
+        *(("eshkol", n) for n in (*IMPLEMENTED, *APART)),
+        *(("srfi", n) for n in SRFI),
+        *(name.rsplit("/", 1) for name in FURTHER),
+    ],
 )
 def test_everything_exported_is_documented(folder: str, name: str) -> None:
     found = library(STANDARD / folder / f"{name}.esk")
     made = [found.definitions[word] for word in found.exports if word in found.definitions and word[0] != "%"]
     assert [one.name for one in made if not one.doc] == []
+
+
+@pytest.mark.parametrize("name", RED_EDITION)
+def test_names_of_the_red_edition_stand_for_libraries_of_srfis(name: str) -> None:
+    meant = library(STANDARD / "srfi" / f"{RED_EDITION[name]}.esk")
+    assert set(library(STANDARD / "scheme" / f"{name}.esk").exports) == {w for w in meant.exports if w[0] != "%"}
 
 
 def test_every_form_is_documented() -> None:

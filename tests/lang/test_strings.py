@@ -350,6 +350,7 @@ def test_cutting(scheme: Scheme, text: str, width: int) -> None:
 @pytest.mark.slow
 def test_the_tables_are_what_the_script_writes() -> None:
     assert Path(unicode_tables.TARGET).read_text() == unicode_tables.text()
+    assert Path(unicode_tables.CLASSES).read_text() == unicode_tables.classes()
 
 
 def test_the_list_of_alphabetic_characters_is_in_order() -> None:

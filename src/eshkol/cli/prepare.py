@@ -193,10 +193,12 @@ def collect(programs: list[Program], folder: Path) -> dict[str, bytes]:
 
 
 def libraries() -> list[str]:
-    """The libraries that come with Eshkol, as an import names them."""
+    """The libraries that come with Eshkol, as an import names them; not those that few programs import."""
+    from eshkol.lang.docs import FURTHER, RED_EDITION
     from eshkol.lang.files import STANDARD, SUFFIXES
 
+    left_out = {*APART, *(tuple(name.split("/")) for name in FURTHER), *(("scheme", name) for name in RED_EDITION)}
     files = sorted(path for path in STANDARD.rglob("*") if path.suffix in SUFFIXES)
     written = [path for path in files if "(define-library " in path.read_text("utf-8")]  # others are parts of these
     names = [path.relative_to(STANDARD).with_suffix("").parts for path in written]
-    return [f"({' '.join(name)})" for name in names if name not in APART]
+    return [f"({' '.join(name)})" for name in names if name not in left_out]

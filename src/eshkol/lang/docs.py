@@ -28,6 +28,18 @@ IMPLEMENTED = (
 )  # fmt: skip
 APART = ("compat", "plot")  # libraries that programs import by name, above (eshkol)
 SRFI = ("1", "69", "133")
+# libraries that programs import by name, and that are compiled when one does so for the first time
+FURTHER = (
+    "eshkol/match", "eshkol/format", "eshkol/strings", "eshkol/testing", "eshkol/arguments", "eshkol/regexps/programs",
+    *(f"srfi/{number}" for number in (
+        2, 8, 9, 13, 14, 26, 27, 28, 31, 39, 41, 43, 48, 64, 95, 111, 113, 115, 117, 121, 125, 128, 130, 132, 141, 151,
+        152, 158,
+    )),
+)  # fmt: skip
+RED_EDITION = {  # names of R7RS-large, and the SRFI that each stands for
+    "bitwise": 151, "box": 111, "charset": 14, "comparator": 128, "division": 141, "generator": 158, "hash-table": 125,
+    "list": 1, "list-queue": 117, "regex": 115, "set": 113, "sort": 132, "stream": 41, "vector": 133,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -55,7 +67,8 @@ def library(path: Path) -> Library:
     (form,) = read(source)
     declarations = [*_declared((form.items or ())[2:], path.parent)]
     exports = tuple(name for part in _parts(declarations, "export") for name in _exported(part))
-    found = {made.name: made for part in _parts(declarations, "begin") for made in _definition(part)}
+    forms = [*_parts(declarations, "begin"), *_included(declarations, path.parent)]
+    found = {made.name: made for form_ in forms for made in _definition(form_)}
     comment = [line.removeprefix(";;;").strip() for line in source.text.split("\n\n")[0].splitlines()]
     summary = " ".join(comment[: comment.index("")] if "" in comment else comment)
     return Library(text(to_datum((form.items or ())[1])), summary, exports, found)
@@ -69,6 +82,12 @@ def _declared(declarations: Iterable[Syntax], folder: Path) -> Iterator[Syntax]:
                 yield from read(read_source(folder / str(file.content)))
         else:
             yield declaration
+
+
+def _included(declarations: Iterable[Syntax], folder: Path) -> Iterator[Syntax]:
+    """The definitions that stand in files of their own."""
+    for file in _parts(declarations, "include"):
+        yield from read(read_source(folder / str(file.content)))
 
 
 def _parts(declarations: Iterable[Syntax], word: str) -> Iterator[Syntax]:
@@ -87,11 +106,17 @@ def _definition(form: Syntax) -> Iterator[Definition]:
     if form.head is None or len(items) < 3:
         return
     if form.head.name == "define-syntax":
-        yield Definition(items[1].name, _uses(items[1].name, items[2]), _comment_above(form))
+        comment = _comment_above(form)
+        if comment is not None and comment.startswith(f"({items[1].name}"):
+            yield _described(items[1].name, comment)
+        else:
+            yield Definition(items[1].name, _uses(items[1].name, items[2]), comment)
         return
     if form.head.name == "define-record-type" and len(items) > 3 and items[1].is_identifier:
         predicate = items[3].name
         yield Definition(predicate, (f"({predicate} object)",), f"Whether object is a {items[1].name}.")
+        for field in items[4:]:
+            yield from _field(items[1].name, [part.name for part in field.items or () if part.is_identifier])
     if form.head.name != "define":
         return
     if not items[1].is_identifier:  # (define (name parameter ...) doc body ...)
@@ -107,6 +132,17 @@ def _definition(form: Syntax) -> Iterator[Definition]:
         yield Definition(items[1].name, (items[1].name,), f"The same as `{items[2].name}`.")
     else:
         yield _described(items[1].name, _comment_above(form))
+
+
+def _field(record: str, names: list[str]) -> Iterator[Definition]:
+    """The accessor and the modifier of a field of a record type."""
+    for name, call, doc in zip(
+        names[1:],
+        ("({} record)", "({} record object)"),
+        (f"The {names[0]} of a {record}.", f"Make object the {names[0]} of a {record}."),
+        strict=False,
+    ):
+        yield Definition(name, (call.format(name),), doc)
 
 
 def _described(name: str, comment: str | None) -> Definition:
@@ -156,6 +192,7 @@ def find_definition(name: str) -> Definition | None:
         return Definition(name, *FORM_DOCS[name])
     places = [STANDARD / "eshkol" / f"{part}.esk" for part in (*IMPLEMENTED, *APART)]
     places += [STANDARD / "srfi" / f"{number}.esk" for number in SRFI]
+    places += [STANDARD / f"{name}.esk" for name in FURTHER]
     return next((found for path in places if (found := library(path).definitions.get(name))), None)
 
 
@@ -165,8 +202,9 @@ def library_page() -> str:
         "# The standard library",
         "",
         "This page is derived from the library (`src/eshkol/lib/`) and from the rows of the runtime's primitives by",
-        "`make generate`. A program that imports nothing has all of it, `(eshkol)`, but `(eshkol compat)` and",
-        "`(eshkol plot)`. In the signatures of the runtime `[x]` may be left out and `x ...` stands for any number",
+        "`make generate`. A program that imports nothing has `(eshkol)`, which is the libraries up to `(srfi 133)` but",
+        "`(eshkol compat)` and `(eshkol plot)`; those behind it are imported by name, and compiled when that is done",
+        "for the first time. In the signatures of the runtime `[x]` may be left out and `x ...` stands for any number",
         "of arguments; in those of the library `. x` does.",
         "",
         "## Forms",
@@ -181,18 +219,23 @@ def library_page() -> str:
         lines += _section(library(STANDARD / "eshkol" / f"{name}.esk"))
     for name in SRFI:
         lines += _section(library(STANDARD / "srfi" / f"{name}.esk"))
+    for name in FURTHER:
+        lines += _section(library(STANDARD / f"{name}.esk"))
     lines += ["", "## The runtime", "", "| call | meaning |", "|---|---|"]
     public = sorted((row for row in rows().values() if not row.name.startswith("%")), key=lambda row: row.name)
     lines += [_row([row.signature], row.doc) for row in public]
     lines += ["", "## The libraries of R7RS", "", "| library | exports |", "|---|---|"]
     for path in sorted((STANDARD / "scheme").glob("*.esk")):
         found = library(path)
-        lines.append(f"| `{found.name}` | {_names(found.exports)} |")
+        same = RED_EDITION.get(path.stem)
+        lines.append(f"| `{found.name}` | {_names(found.exports) if same is None else f'those of `(srfi {same})`'} |")
     return "\n".join(lines) + "\n"
 
 
 def _section(found: Library) -> list[str]:
     public = [name for name in found.exports if not name.startswith("%")]
+    if not public:
+        return []
     defined = [found.definitions[name] for name in public if name in found.definitions]
     others = [name for name in public if name not in found.definitions]
     lines = ["", f"## {found.name}", "", found.summary]

@@ -26,7 +26,11 @@ def about_name(session: Session, name: str) -> list[str] | None:
     if binding is None:
         return None
     if isinstance(binding, CellBinding):
-        return about_value(session, session.evaluate(name))
+        lines = about_value(session, value := session.evaluate(name))
+        documented = value.tag == session.machine.tags["PROCEDURE"] and len(lines) > 1 + lines[-1].startswith("  at ")
+        standard = binding.cell.library in session.world.labels and session.world.labels[binding.cell.library].standard
+        found = find_definition(name) if standard and not documented else None
+        return lines if found is None or not found.doc else [*lines[:1], found.doc, *lines[1:]]
     definition = find_definition(name) or Definition(name, (name,), "A form that the expander knows.")
     return [*definition.calls, *filter(None, [definition.doc])]
 
