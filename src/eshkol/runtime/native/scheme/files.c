@@ -24,6 +24,7 @@ static Value missing(Context *context, const Value *args, int64_t count) {
 #else
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -176,6 +177,24 @@ static Value real_path(Context *context, const Value *args, int64_t count) {
     return name_text(context, "real-path", args[0], found);
 }
 
+/* Behind what a file holds; in one piece where the system takes it as one. */
+static Value append_bytes(Context *context, const Value *args, int64_t count) {
+    static const char who[] = "append-to-file";
+    (void)count;
+    const char *path = esk_file_name(context, who, 1, args[0]);
+    Bytevector *bytes = need_bytevector(context, who, 2, args[1]);
+    int descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666), error = 0;
+    if (descriptor < 0) esk_file_error(context, who, args[0], errno);
+    for (int64_t at = 0; !error && at < bytes->length;) {
+        ssize_t n = write(descriptor, bytes->bytes + at, (size_t)(bytes->length - at));
+        if (n >= 0) at += n;
+        else if (errno != EINTR) error = errno;
+    }
+    if (close(descriptor) < 0 && !error && errno != EINTR) error = errno;
+    if (error) esk_file_error(context, who, args[0], error);
+    return ESK_UNSPECIFIED;
+}
+
 /* A new empty file, or folder, whose name begins as is said. */
 static Value make_temporary(Context *context, const Value *args, int64_t count) {
     static const char who[] = "create-temporary-file";
@@ -254,6 +273,7 @@ const Primitive esk_files_primitives[] = {
     ROW("%create-link", "(%create-link to path)", 2, 2, make_link, "Make a symbolic link."),
     ROW("%read-link", "(%read-link path)", 1, 1, read_link, "Where a symbolic link leads."),
     ROW("%real-path", "(%real-path path)", 1, 1, real_path, "The absolute path without links, . and .. in it."),
+    ROW("%append-to-file", "(%append-to-file path bytes)", 2, 2, append_bytes, "Write bytes behind the end of a file."),
     ROW("%create-temporary", "(%create-temporary prefix folder?)", 2, 2, make_temporary,
         "The path of a new empty file (or folder) that begins with the prefix."),
     ROW("%set-current-directory!", "(%set-current-directory! path)", 1, 1, set_current_directory,
