@@ -5,6 +5,7 @@ python -m eshkol.lang.docs docs
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -26,8 +27,13 @@ IMPLEMENTED = (
     "control", "syntax", "lists", "sequences", "tables", "system", "notebook", "python", *CALCULUS, *TENSORS,
     *LEARNING, "data", "checkpoints", "serialization",
 )  # fmt: skip
-APART = ("compat", "plot")  # libraries that programs import by name, above (eshkol)
+SERVICES = (
+    "json", "csv", "files", "processes", "network", "http", "encodings", "digests", "keywords", "interpolation",
+    "structures", "contracts", "generators",
+)  # fmt: skip
+APART = ("compat", "plot", *SERVICES)  # libraries that programs import by name, above (eshkol)
 SRFI = ("1", "69", "133")
+SRFI_APART = ("19",)  # not in (eshkol)
 
 
 @dataclass(frozen=True)
@@ -92,10 +98,16 @@ def _definition(form: Syntax) -> Iterator[Definition]:
     if form.head.name == "define-record-type" and len(items) > 3 and items[1].is_identifier:
         predicate = items[3].name
         yield Definition(predicate, (f"({predicate} object)",), f"Whether object is a {items[1].name}.")
-    if form.head.name != "define":
+        for field in items[4:]:
+            name, *procedures = (part.name for part in field.items or ())
+            said = (f"The {name} of a {items[1].name}.", f"Give a {items[1].name} another {name}.")
+            arguments = (items[1].name, f"{items[1].name} {name}")
+            for procedure, given, sentence in zip(procedures, arguments, said, strict=False):
+                yield Definition(procedure, (f"({procedure} {given})",), sentence)
+    if form.head.name not in ("define", "define*"):
         return
     if not items[1].is_identifier:  # (define (name parameter ...) doc body ...)
-        call = text(to_datum(items[1]))
+        call = re.sub(r"\(quote (\S+?)\)", r"'\1", text(to_datum(items[1])))
         yield Definition(call.strip("()").split()[0], (call,), _doc(items[2:]))
         return
     value = items[2].items or ()
@@ -155,7 +167,7 @@ def find_definition(name: str) -> Definition | None:
     if name in FORM_DOCS:
         return Definition(name, *FORM_DOCS[name])
     places = [STANDARD / "eshkol" / f"{part}.esk" for part in (*IMPLEMENTED, *APART)]
-    places += [STANDARD / "srfi" / f"{number}.esk" for number in SRFI]
+    places += [STANDARD / "srfi" / f"{number}.esk" for number in (*SRFI, *SRFI_APART)]
     return next((found for path in places if (found := library(path).definitions.get(name))), None)
 
 
@@ -165,9 +177,10 @@ def library_page() -> str:
         "# The standard library",
         "",
         "This page is derived from the library (`src/eshkol/lib/`) and from the rows of the runtime's primitives by",
-        "`make generate`. A program that imports nothing has all of it, `(eshkol)`, but `(eshkol compat)` and",
-        "`(eshkol plot)`. In the signatures of the runtime `[x]` may be left out and `x ...` stands for any number",
-        "of arguments; in those of the library `. x` does.",
+        "`make generate`. A program that imports nothing has `(eshkol)`; the libraries from `(eshkol compat)` to",
+        "`(eshkol generators)` and `(srfi 19)` are imported by their names. In the signatures of the runtime `[x]` may",
+        "be left out and `x ...` stands for any number of arguments; in those of the library `. x` does, and `(x 1)` and",
+        "`(:x 1)` may be left out.",
         "",
         "## Forms",
         "",
@@ -179,7 +192,7 @@ def library_page() -> str:
     ]
     for name in (*IMPLEMENTED, *APART):
         lines += _section(library(STANDARD / "eshkol" / f"{name}.esk"))
-    for name in SRFI:
+    for name in (*SRFI, *SRFI_APART):
         lines += _section(library(STANDARD / "srfi" / f"{name}.esk"))
     lines += ["", "## The runtime", "", "| call | meaning |", "|---|---|"]
     public = sorted((row for row in rows().values() if not row.name.startswith("%")), key=lambda row: row.name)

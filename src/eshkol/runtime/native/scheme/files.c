@@ -257,6 +257,16 @@ static Value local_zone(Context *context, const Value *args, int64_t count) {
     return esk_cons(context, esk_fixnum((int64_t)local.tm_gmtoff), zone);
 }
 
+/* 0: the time since 1970, 1: the processor time of the process, 2: that of the thread */
+static Value clock_nanoseconds(Context *context, const Value *args, int64_t count) {
+    static const clockid_t clocks[] = {CLOCK_REALTIME, CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID};
+    struct timespec now;
+    (void)count;
+    if (clock_gettime(clocks[need_index(context, "%clock-nanoseconds", 1, args[0], 3)], &now) < 0)
+        esk_fail(context, ERROR_SYSTEM, "current-time", strerror(errno), 0);
+    return esk_fixnum((int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
+}
+
 #endif
 
 const Primitive esk_files_primitives[] = {
@@ -283,5 +293,7 @@ const Primitive esk_files_primitives[] = {
     ROW("%random-bytes", "(%random-bytes count)", 1, 1, random_bytes, "Random bytes from the operating system."),
     ROW("%local-zone", "(%local-zone seconds)", 1, 1, local_zone,
         "How many seconds the local time is ahead of UTC at a moment, and what its zone is called there."),
+    ROW("%clock-nanoseconds", "(%clock-nanoseconds which)", 1, 1, clock_nanoseconds,
+        "The time since 1970 (0), or the processor time of the process (1) or of the thread (2), in nanoseconds."),
     {0},
 };
