@@ -26,6 +26,7 @@ import eshkol as ek
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="/proc tells what is open")
 LIMIT = 30.0  # seconds that nothing here takes
+NAP = f"77.{os.getpid()}"  # seconds that a program sleeps, told from those of others
 
 RUN = """(lambda (program arguments input)
   (let ((result (run-process program arguments :input input :timeout 20)))
@@ -158,7 +159,7 @@ def test_ctrl_c_ends_what_runs(tmp_path: Path) -> None:
     """The wait ends at once, it can be handled, and the other program is gone."""
     (tmp_path / "long.esk").write_text(
         '(import (eshkol) (eshkol processes))\n(display "ready\\n") (flush-output-port)\n'
-        '(guard (e (#f #f)) (guard (e ((string? e) #f)) (run-process "sleep" \'("77"))))\n'
+        f'(guard (e (#f #f)) (guard (e ((string? e) #f)) (run-process "sleep" \'("{NAP}"))))\n'
         '(display "not reached")\n'
     )
     program = subprocess.Popen(
@@ -186,7 +187,7 @@ def asleep() -> list[str]:
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
-                if (folder / "cmdline").read_bytes() == b"sleep\x0077\x00":
+                if (folder / "cmdline").read_bytes() == f"sleep\0{NAP}\0".encode():
                     found.append(folder.name)
             except OSError:
                 continue
