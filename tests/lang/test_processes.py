@@ -6,6 +6,7 @@ Servers are threads on 127.0.0.1 that end with their test; every wait has a limi
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -23,6 +24,7 @@ import pytest
 from test_services import scheme
 
 import eshkol as ek
+from eshkol.cli.main import main
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="/proc tells what is open")
 LIMIT = 30.0  # seconds that nothing here takes
@@ -437,3 +439,19 @@ def test_texts_in_addresses() -> None:
     for bad in ("%", "%4", "%zz", "a%2"):
         with pytest.raises(ek.EshkolError, match="two hexadecimal digits"):
             decode(bad)
+
+
+def test_the_examples_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All that docs/services.md shows, one after another, in an empty folder."""
+    page = (Path(__file__).parents[2] / "docs" / "services.md").read_text("utf-8")
+    text = "\n".join(re.findall(r"^```scheme\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
+    port, end = raw_server([b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n[7]"])
+    (tmp_path / "page.esk").write_text(text.replace(":8000", f":{port}"), "utf-8")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    code = main(["test", str(tmp_path / "page.esk")])
+    shown = capsys.readouterr()
+    assert code == 0, shown.out + shown.err
+    end()
