@@ -93,7 +93,10 @@ def _definition(form: Syntax) -> Iterator[Definition]:
     if form.head is None or len(items) < 3:
         return
     if form.head.name == "define-syntax":
-        yield Definition(items[1].name, _uses(items[1].name, items[2]), _comment_above(form))
+        if items[2].head is not None and items[2].head.name == "syntax-rules":
+            yield Definition(items[1].name, _uses(items[1].name, items[2]), _comment_above(form))
+        else:  # a procedure: its comment says how it is used
+            yield _described(items[1].name, _comment_above(form))
         return
     if form.head.name == "define-record-type" and len(items) > 3 and items[1].is_identifier:
         predicate = items[3].name
