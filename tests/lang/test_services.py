@@ -24,11 +24,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compiled import in_session, outcome
 from hypothesis import given
 from hypothesis import strategies as st
 
 import eshkol as ek
 from effort import examples
+from eshkol.session import Session
 
 
 @cache
@@ -356,3 +358,20 @@ def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         "eshkol files",
     )
     assert list(change()) == ["one", "zwölf", False]
+
+
+# ---- contracts
+
+
+def test_a_broken_contract_stands_at_the_call() -> None:
+    program = (
+        "(import (eshkol) (eshkol contracts))\n(define/contract (half (x : number?)) : number? (/ x 2))\n"
+        "(define (use y)\n  (list 1 (half y)))\n(use 'a)\n"
+    )
+
+    def work(session: Session) -> None:
+        error = outcome(session, program, "<blame>").error or ""
+        assert "the caller broke the contract: x must be number?, but is a" in error
+        assert "<blame>:4:" in error
+
+    in_session(work)

@@ -36,6 +36,13 @@ static Value missing(Context *context, const Value *args, int64_t count) {
 
 extern char **environ;
 
+/* In another folder no program is started with a glibc before 2.29. */
+#ifdef __GLIBC__
+#if !__GLIBC_PREREQ(2, 29)
+#define posix_spawn_file_actions_addchdir_np(actions, folder) ((void)(actions), (void)(folder), ENOSYS)
+#endif
+#endif
+
 enum {
     PROCESS_MARK = 'P',      /* in head.a: an object that make-object gives has none */
     WAIT_MILLISECONDS = 50,  /* how long an interrupt may go unnoticed while we wait */
@@ -133,8 +140,7 @@ static bool find_program(const char *name, char *path) {
 }
 
 static int for_us(int descriptor) { /* closed in processes that are started, and none of the three that each has */
-    int moved = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
-    return moved;
+    return fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
 }
 
 static bool make_pipe(int ends[2]) {
@@ -201,13 +207,7 @@ static int start(pid_t *pid, const char *path, char **argv, char **environment, 
     for (int i = 0; !error && i < 3; i++)
         if (ends->theirs[i] >= 0) error = posix_spawn_file_actions_adddup2(&actions, ends->theirs[i], i);
     if (!error && error_as_output) error = posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    if (!error && folder) {
-#if defined(__GLIBC__) && !__GLIBC_PREREQ(2, 29)
-        error = ENOSYS;
-#else
-        error = posix_spawn_file_actions_addchdir_np(&actions, folder);
-#endif
-    }
+    if (!error && folder) error = posix_spawn_file_actions_addchdir_np(&actions, folder);
     sigset_t none, usual; /* we ignore closed pipes, and that would be inherited */
     sigemptyset(&none);
     sigemptyset(&usual);
