@@ -5,6 +5,7 @@ python -m eshkol.lang.docs docs
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -30,9 +31,13 @@ APART = ("compat", "plot")  # libraries that programs import by name, above (esh
 SRFI = ("1", "69", "133")
 # libraries that programs import by name, and that are compiled when one does so for the first time
 FURTHER = (
+    *(f"eshkol/{name}" for name in (
+        "json", "csv", "files", "processes", "network", "http", "encodings", "digests", "keywords", "interpolation",
+        "structures", "contracts", "generators",
+    )),
     "eshkol/match", "eshkol/format", "eshkol/strings", "eshkol/testing", "eshkol/arguments", "eshkol/regexps/programs",
     *(f"srfi/{number}" for number in (
-        2, 8, 9, 13, 14, 26, 27, 28, 31, 39, 41, 43, 48, 64, 95, 111, 113, 115, 117, 121, 125, 128, 130, 132, 141, 151,
+        2, 8, 9, 13, 14, 19, 26, 27, 28, 31, 39, 41, 43, 48, 64, 95, 111, 113, 115, 117, 121, 125, 128, 130, 132, 141, 151,
         152, 158,
     )),
 )  # fmt: skip
@@ -109,18 +114,20 @@ def _definition(form: Syntax) -> Iterator[Definition]:
         comment = _comment_above(form)
         if comment is not None and comment.startswith(f"({items[1].name}"):
             yield _described(items[1].name, comment)
-        else:
+        elif items[2].head is not None and items[2].head.name == "syntax-rules":
             yield Definition(items[1].name, _uses(items[1].name, items[2]), comment)
+        else:
+            yield _described(items[1].name, comment)
         return
     if form.head.name == "define-record-type" and len(items) > 3 and items[1].is_identifier:
         predicate = items[3].name
         yield Definition(predicate, (f"({predicate} object)",), f"Whether object is a {items[1].name}.")
         for field in items[4:]:
             yield from _field(items[1].name, [part.name for part in field.items or () if part.is_identifier])
-    if form.head.name != "define":
+    if form.head.name not in ("define", "define*"):
         return
     if not items[1].is_identifier:  # (define (name parameter ...) doc body ...)
-        call = text(to_datum(items[1]))
+        call = re.sub(r"\(quote (\S+?)\)", r"'\1", text(to_datum(items[1])))
         yield Definition(call.strip("()").split()[0], (call,), _doc(items[2:]))
         return
     value = items[2].items or ()
@@ -205,7 +212,7 @@ def library_page() -> str:
         "`make generate`. A program that imports nothing has `(eshkol)`, which is the libraries up to `(srfi 133)` but",
         "`(eshkol compat)` and `(eshkol plot)`; those behind it are imported by name, and compiled when that is done",
         "for the first time. In the signatures of the runtime `[x]` may be left out and `x ...` stands for any number",
-        "of arguments; in those of the library `. x` does.",
+        "of arguments; in those of the library `. x` does, and what is written `(x 1)` or `(:x 1)` may be left out.",
         "",
         "## Forms",
         "",

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "utf8.h"
@@ -42,6 +43,19 @@ const char *esk_file_name(Context *context, const char *who, int position, Value
 
 static void notice_interrupt(Context *context) {
     if (context->interrupted) esk_poll(context);
+}
+
+int64_t esk_monotonic(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* While something waits for a port. */
+static void notice_deadline(Context *context, const char *who, Port *port) {
+    if (!port->deadline || esk_monotonic() < port->deadline) return;
+    if (port->flags & PORT_OUTPUT) port->at = 0; /* what nobody takes will not be tried for ever */
+    esk_file_error(context, who, port->name, ETIMEDOUT);
 }
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
@@ -139,6 +153,7 @@ void esk_port_flush(Context *context, const char *who, Port *port) {
         int error = flush_once(port);
         if (error == EINTR) {
             notice_interrupt(context);
+            notice_deadline(context, who ? who : "write", port);
         } else if (error) {
             port->at = 0; /* what cannot be written will not be tried for ever */
             esk_file_error(context, who, port->name, error);
@@ -190,11 +205,13 @@ void esk_port_settle(Context *context, Port *port) {
 /* Waits until the descriptor can be read without waiting, and looks for interrupts meanwhile. */
 static void wait_for_input(Context *context, Port *port) {
     struct pollfd wait = {.fd = port->descriptor, .events = POLLIN};
+    notice_deadline(context, "read", port); /* also of who sends byte by byte */
     if (poll(&wait, 1, 0) > 0) return;
     Value output = esk_standard_port(context, 1);
     if (port->flags & PORT_STANDARD) esk_port_flush(context, NULL, esk_pointer(output)); /* the prompt */
     do {
         notice_interrupt(context);
+        notice_deadline(context, "read", port);
         wait.fd = port->descriptor; /* a handler may have closed it */
     } while (port->descriptor >= 0 && poll(&wait, 1, WAIT_MILLISECONDS) <= 0);
 }
@@ -348,6 +365,17 @@ Value esk_open_file(Context *context, const char *who, Value name, uint32_t flag
     if (descriptor < 0) esk_file_error(context, who, name, errno);
     start_descriptor(context, port, descriptor);
     return esk_object(port);
+}
+
+Port *esk_prepare_port(Context *context, Value name, uint32_t flags) {
+    Port *port = esk_make_port(context, name, flags, -1);
+    esk_finalize(context, &port->head, finalize_port);
+    return port;
+}
+
+void esk_start_port(Context *context, Port *port, int descriptor) {
+    port->descriptor = -1; /* it may have been lent the descriptor already */
+    start_descriptor(context, port, descriptor);
 }
 
 void esk_close_port(Context *context, const char *who, Port *port) {

@@ -32,6 +32,7 @@ typedef struct Port {
     int32_t descriptor; /* -1: none, the port is in memory or closed */
     uint32_t flags;
     uint64_t offset, line, column; /* of the next character of an input port; lines and columns from 1 */
+    int64_t deadline; /* when waiting for it becomes an error, in nanoseconds of the monotonic clock; 0: never */
 } Port;
 
 /* Who takes what is written to standard output and standard error, in the place of their descriptors: 0, or an error
@@ -55,6 +56,11 @@ Value esk_open_memory_input(Context *, int64_t bytes, uint32_t flags); /* its bu
 Value esk_port_text(Context *, Port *);                              /* what a string port has taken so far: a string */
 Value esk_open_file(Context *, const char *who, Value name, uint32_t flags);
 void esk_close_port(Context *, const char *who, Port *);
+/* For pipes and sockets, in two steps so that no descriptor is lost where memory runs out: a port without one, which
+ * closes at its end what it was given meanwhile; then the descriptor. */
+Port *esk_prepare_port(Context *, Value name, uint32_t flags);
+void esk_start_port(Context *, Port *, int descriptor);
+int64_t esk_monotonic(void); /* nanoseconds */
 
 /* More input, behind what is unread. False: there is none (the end, for now). */
 bool esk_port_fill(Context *, Port *);

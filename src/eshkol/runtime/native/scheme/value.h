@@ -399,7 +399,7 @@ typedef struct Primitive {
     X(transcendental) X(hyperbolic) X(duals) X(tapes) X(jets) X(number_text) X(strings) X(string_case) \
     X(string_search) X(chars) X(bytevectors) X(vectors) X(lists) \
     X(symbols) X(tables) X(equality) X(records) X(ports) X(reader) X(printer) X(system) X(hostcalls) \
-    X(fast_table) X(python) X(packing)
+    X(fast_table) X(python) X(packing) X(files) X(processes) X(network) X(digests)
 
 int64_t esk_primitive_count(void);
 const Primitive *esk_primitive(int64_t index);
