@@ -1,0 +1,6 @@
+"""Projects: a folder with an `eshkol.toml`, its sources, its tests, and the projects that it depends on.
+
+`manifest` reads the file and finds the project that a folder belongs to; `trees` says what a project holds, as a hash;
+`fetching` brings projects from git; `locking` reads and writes what was accepted; `resolving` puts these together: the
+folders where the libraries of a project are found; `making` makes a new one. Nothing here runs a program.
+"""
