@@ -113,12 +113,12 @@ def _show_diff(source: Source, text: str) -> None:
         print(line.rstrip("\r\n"))
 
 
-def replace(path: Path, text: str) -> None:
+def replace(path: Path, text: str, who: str = PROG) -> None:
     """Put a text in the place of a file, all of it or nothing; it keeps its permissions."""
     from eshkol.io.files import replacing, write_all
 
     mode = path.stat().st_mode
-    with replacing(path, PROG) as file:
+    with replacing(path, who) as file:
         os.fchmod(file.fileno(), mode & 0o7777)
         write_all(file, text.encode("utf-8"))
 

@@ -89,6 +89,7 @@ MODULES = {
     "conformance": ("conformance", "compare machines with the interpreters, and say what came out", "", False),
     "ckpt": ("checkpoints", "list, compare and verify checkpoints", " (.eskpt)", True),
     "fmt": ("fmt", "lay out programs, or say which are not", "", False),
+    "test": ("testing", "run files of tests, and programs that hold their own expected output", "", False),
     "export": ("export", "write a model as a page for browsers", "", True),
     "jupyter": ("jupyter", "Eshkol in notebooks: install and run the Jupyter kernel", "", True),
     "prepare": ("prepare", "compile what Eshkol itself needs now, not when it is first used", "", False),

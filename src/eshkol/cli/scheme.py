@@ -1,4 +1,4 @@
-"""Programs of the language from the command line: `eshkol run`, `-e`, `repl`, `expand`, `test`, and `eshkol` alone.
+"""Programs of the language from the command line: `eshkol run`, `-e`, `repl`, `expand`, and `eshkol` alone.
 
 Comes in: what the parser found. Goes out: what the program writes, and its exit code. Sessions are imported when one is
 needed, so that `eshkol --help` answers at once.
@@ -124,15 +124,6 @@ def add_commands(commands: Any) -> None:
     _add_folders(expand)
     expand.add_argument("file", metavar="FILE", help="the program, an .esk file; - for the standard input")
     expand.set_defaults(run=expand_program)
-    test = commands.add_parser(
-        "test",
-        help="run programs that hold their own expected output",
-        description="Run .esk files that hold their own expected output, and show where they differ.",
-    )
-    _add_folders(test)
-    test.add_argument("places", nargs="+", metavar="PLACE", help="a file, or a folder to be searched for .esk files")
-    test.add_argument("--update", action="store_true", help="write what the programs do into the files")
-    test.set_defaults(run=run_transcripts)
 
 
 def take_expressions(argv: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -213,22 +204,3 @@ def expand_program(options: argparse.Namespace) -> int:
             session.say(pretty(datum))
 
     return on_session(work, [options.file])
-
-
-def run_transcripts(options: argparse.Namespace) -> int:
-    """Run transcripts, each in a process of its own state."""
-    from eshkol.lang.transcripts import run_all
-    from eshkol.session import Session, TranscriptSession, on_session
-
-    def work(session: Session) -> int:
-        opened: list[Session] = []
-
-        def fresh(path: Path) -> TranscriptSession:
-            for other in opened:
-                other.close()
-            opened[:] = [Session(cache=session.cache)]
-            return TranscriptSession(opened[0], path)
-
-        return 1 if run_all([Path(place) for place in options.places], fresh, update=options.update) else 0
-
-    return on_session(work, [])
