@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eshkol.cli.projects import project_here
 from eshkol.cli.usage import UsageError
 from eshkol.errors import EshkolError
 from eshkol.lang.files import SUFFIXES, decoded, read_source, shown
@@ -137,9 +138,5 @@ def programs_in(places: Sequence[Path]) -> Iterator[Path]:
 
 
 def _project_places() -> list[str]:
-    from eshkol.project.manifest import find
-
-    project = find(Path.cwd())
-    if project is None:
-        raise UsageError("name files or folders: this folder belongs to no project", PROG)
+    project = project_here(PROG)
     return [shown(folder) for folder in (project.source, project.tests) if folder.is_dir()]

@@ -88,6 +88,8 @@ MODULES = {
     "atlas": ("atlas", "run, check, translate and optimize Atlas programs", "", True),
     "conformance": ("conformance", "compare machines with the interpreters, and say what came out", "", False),
     "ckpt": ("checkpoints", "list, compare and verify checkpoints", " (.eskpt)", True),
+    "new": ("new", "make a project: a folder with eshkol.toml, a program, a library and a test", "", False),
+    "update": ("update", "accept what the dependencies of a project are now", "", False),
     "fmt": ("fmt", "lay out programs, or say which are not", "", False),
     "test": ("testing", "run files of tests, and programs that hold their own expected output", "", False),
     "export": ("export", "write a model as a page for browsers", "", True),

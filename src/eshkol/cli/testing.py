@@ -24,8 +24,11 @@ from queue import Empty, Queue
 from typing import TYPE_CHECKING, Any
 
 from eshkol.cli.fmt import programs_in
+from eshkol.cli.projects import enter, project_here
+from eshkol.cli.scheme import add_folders
 from eshkol.cli.usage import UsageError
 from eshkol.errors import Interrupted
+from eshkol.lang.files import ASKED_FOR
 
 if TYPE_CHECKING:
     from eshkol.session import Session
@@ -63,16 +66,13 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--junit", metavar="FILE", help="write what came of the tests to FILE, as XML")
     parser.add_argument("--update", action="store_true", help="write what transcripts do into the files")
     parser.add_argument("-v", "--verbose", action="store_true", help="name every test, not only those that fail")
-    parser.add_argument(
-        "-L", dest="folders", action="append", default=[], metavar="FOLDER", help="look for libraries in FOLDER, too"
-    )
+    add_folders(parser)
     parser.add_argument("--serve", type=int, metavar="FD", help=argparse.SUPPRESS)  # a process that shares the files
     parser.set_defaults(run=run_test)
 
 
 def run_test(options: argparse.Namespace) -> int:
     """Run what is named."""
-    _look_in(options.folders)
     if options.serve is not None:
         return _serve(options.serve, options.words)
     if options.processes < 0 or options.durations < 0:
@@ -105,21 +105,11 @@ def run_test(options: argparse.Namespace) -> int:
     return INTERRUPTED if not whole else FAILED if failed and not updated else 0
 
 
-def _look_in(folders: Sequence[str]) -> None:
-    from eshkol.lang.files import ASKED_FOR
-
-    ASKED_FOR.extend(Path(folder) for folder in folders)
-
-
 def _files(options: argparse.Namespace) -> list[Path]:
     """The files that are named, or found in folders; of a project, those in its folder `tests`."""
     places = [Path(place) for place in options.places]
     if not places:
-        from eshkol.project.manifest import find
-
-        project = find(Path.cwd())
-        if project is None:
-            raise UsageError("name files or folders: this folder belongs to no project", PROG)
+        project = project_here(PROG)
         if not project.tests.is_dir():
             raise UsageError(f"the project {project.name} has no folder '{project.tests}'", PROG)
         places = [project.tests]
@@ -156,11 +146,14 @@ def _run(session: Session, path: Path, words: Sequence[str] | None) -> FileRepor
     wanted = words
     if words and any(word.casefold() in str(path).casefold() for word in words):
         wanted = None  # all tests of the file
+    before = list(ASKED_FOR)
+    enter(path.absolute().parent)
     fresh = Session(cache=session.cache)
     fresh.machine.set_command_line([str(path)])
     try:
         return run_tests(fresh, path, wanted)
     finally:
+        ASKED_FOR[:] = before
         fresh.close()
 
 
@@ -242,7 +235,7 @@ class _Helper:
                 return
             ours, theirs = os.pipe()
             words = [argument for word in self.options.words or () for argument in ("-k", word)]
-            folders = [argument for folder in self.options.folders for argument in ("-L", folder)]
+            folders = [argument for folder in self.options.folders for argument in ("-L", str(folder))]
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "eshkol", "test", "--serve", str(theirs), *words, *folders],
                 stdin=subprocess.PIPE, pass_fds=(theirs,), start_new_session=True,  # Ctrl-C is this process's alone

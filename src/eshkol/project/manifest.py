@@ -24,8 +24,8 @@ from typing import Any, NoReturn
 from eshkol.errors import ProjectError, Span
 from eshkol.lang.files import decoded, shown
 from eshkol.lang.source import Source
+from eshkol.project import MANIFEST, root_of
 
-MANIFEST = "eshkol.toml"
 TAKEN = ("eshkol", "scheme", "srfi", "rnrs", "chezscheme")  # libraries of these names are not a project's
 NAME = re.compile(r"[a-z](?:[a-z0-9-]*[a-z0-9])?\Z")
 NAME_HINT = "a name is of small letters, digits and hyphens, and begins with a letter: orbits, two-body"
@@ -86,11 +86,8 @@ class Project:
 
 def find(folder: Path) -> Project | None:
     """The project that a folder belongs to, if it belongs to one."""
-    folder = folder.absolute()
-    for place in (folder, *folder.parents):
-        if (place / MANIFEST).is_file():
-            return read(place)
-    return None
+    root = root_of(folder)
+    return None if root is None else read(root)
 
 
 def read(folder: Path) -> Project:

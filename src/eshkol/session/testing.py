@@ -167,9 +167,10 @@ def _failure(error: EshkolError, file: str) -> Failure:
 
 def _listen(session: Session, words: Sequence[str] | None) -> None:
     """Tell the library of tests that it is asked for what came of them, and which are to run."""
-    listen = _procedure(session, TESTING, "%listen!")
-    wanted = False if words is None else list(words)
-    session.machine.enter(listen.get(), [session.native.make(wanted).get()])
+    machine, listen = session.machine, _procedure(session, TESTING, "%listen!")
+    strings = [session.native.make(word) for word in words or ()]
+    wanted = Root(machine, machine.call("list", *(string.get() for string in strings)))
+    machine.enter(listen.get(), [wanted.get() if words is not None else session.native.make(False).get()])
 
 
 def _noted(session: Session) -> Iterator[Test]:
