@@ -49,6 +49,7 @@ examples:
   eshkol test --update tests              write what transcripts do into them"""
 
 Told = Callable[["FileReport"], None]
+Done = tuple[int, "FileReport | Exception"]  # the number of a file, and what came of it
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -165,7 +166,7 @@ def _share(files: Sequence[Path], processes: int, options: argparse.Namespace, t
     waiting: Queue[int] = Queue()
     for number in range(len(files)):
         waiting.put(number)
-    done: Queue[tuple[int, FileReport]] = Queue()
+    done: Queue[Done] = Queue()
     helpers = [_Helper(options) for _ in range(processes)]
     threads = [threading.Thread(target=h.work, args=(files, waiting, done), daemon=True) for h in helpers]
     for thread in threads:
@@ -176,19 +177,20 @@ def _share(files: Sequence[Path], processes: int, options: argparse.Namespace, t
         while told < len(files):
             with suppress(Empty):
                 number, report = done.get(timeout=0.1)
+                if isinstance(report, Exception):
+                    raise report
                 found[number] = report
             while told in found:
                 tell(found[told])
                 told += 1
     except KeyboardInterrupt:
-        for helper in helpers:
-            helper.stop()
         for number in sorted(found):
             if number >= told:
                 tell(found[number])
         return False
-    for helper in helpers:
-        helper.stop()
+    finally:
+        for helper in helpers:
+            helper.stop()
     return True
 
 
@@ -202,15 +204,14 @@ class _Helper:
         self._lock = threading.Lock()
         self._answers: Any = None
 
-    def work(self, files: Sequence[Path], waiting: Queue[int], done: Queue[tuple[int, FileReport]]) -> None:
-        while not self.stopped:
-            try:
+    def work(self, files: Sequence[Path], waiting: Queue[int], done: Queue[Done]) -> None:
+        with suppress(Empty):
+            while not self.stopped:
                 number = waiting.get_nowait()
-            except Empty:
-                return
-            report = self._ask(files[number])
-            if not self.stopped:
-                done.put((number, report))
+                try:
+                    done.put((number, self._ask(files[number])))
+                except Exception as error:  # whoever waits is to know
+                    done.put((number, error))
 
     def _ask(self, path: Path) -> FileReport:
         began = time.monotonic()
@@ -235,7 +236,7 @@ class _Helper:
                 return
             ours, theirs = os.pipe()
             words = [argument for word in self.options.words or () for argument in ("-k", word)]
-            folders = [argument for folder in self.options.folders for argument in ("-L", str(folder))]
+            folders = [argument for folder in ASKED_FOR for argument in ("-L", str(folder))]
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "eshkol", "test", "--serve", str(theirs), *words, *folders],
                 stdin=subprocess.PIPE, pass_fds=(theirs,), start_new_session=True,  # Ctrl-C is this process's alone

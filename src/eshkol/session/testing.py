@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eshkol.errors import EshkolError, Interrupted
+from eshkol.errors import EshkolError, Interrupted, ReadError
 from eshkol.lang import transcripts
 from eshkol.lang.datum import List, Symbol
 from eshkol.lang.files import read_source, shown
 from eshkol.lang.imports import Name, spell
+from eshkol.lang.pretty import pretty
 from eshkol.lang.reader import read
 from eshkol.lang.source import Source
 from eshkol.lang.syntax import to_datum
@@ -32,6 +33,7 @@ TESTING: Name = ("eshkol", "testing")
 RESULTS = "test-results"
 WHOLE = "the program ends well"  # the name of the test that a program without tests is
 NAME_SHOWN = 60  # characters of a form, as the name of a test
+ANY_WIDTH = 1_000_000  # of a line: expressions are told in one
 
 
 @dataclass(frozen=True)
@@ -200,8 +202,23 @@ def _test(row: List) -> Test:
     name, outcome, seconds, failures = row.items
     assert type(outcome) is Symbol
     assert outcome.name in OUTCOMES
-    found = tuple(Failure(*(part or "" for part in failure.items)) for failure in failures.items)
-    return Test(str(name), outcome.name, float(seconds), found)
+    found = tuple(_noted_failure(*(part or "" for part in failure.items)) for failure in failures.items)
+    return Test(_as_typed(str(name)), outcome.name, float(seconds), found)
+
+
+def _noted_failure(place: str, expression: str, expected: str, actual: str) -> Failure:
+    return Failure(place, _as_typed(expression), expected, actual)
+
+
+def _as_typed(text: str) -> str:
+    """An expression that `write` wrote, as people type it: 'x for (quote x)."""
+    if not text.startswith("("):
+        return text
+    try:
+        data = read(Source("<tests>", text))
+    except ReadError:  # a name that is none
+        return text
+    return pretty(to_datum(data[0]), ANY_WIDTH) if len(data) == 1 else text
 
 
 @contextmanager
