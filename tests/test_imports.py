@@ -65,6 +65,7 @@ ALLOWED: Mapping[str, set[str]] = {
     # the language knows no tensors; lang takes tokens and tables from the runtime, and runs nothing
     "lang": {"runtime", "version", "support", "errors"},
     "types": {"lang", "errors"},
+    "project": {"lang", "version", "support", "errors"},  # eshkol.toml, and what it depends on
     "runtime": {"support", "errors"},
     "codegen": {"lang", "types", "llvm", "runtime", "support", "errors"},
     # the rules of the op table, for numbers, and the procedures of the language as typed programs
@@ -77,7 +78,7 @@ ALLOWED: Mapping[str, set[str]] = {
     "__main__": {"cli"},
     "cli": {
         *("eshkol", "version", "support", "errors", "atlas", "backends", "bindings", "conformance", "jax", "llvm"),
-        *("session", "web"),
+        *("session", "web", "project"),
         *(LANGUAGE | TENSORS | LEARNING),
     },
 }

@@ -165,6 +165,10 @@ class MissingData(DataError, FileNotFoundError):
     """A file of a data set is not where it is looked for."""
 
 
+class ProjectError(EshkolError):
+    """A project cannot be used: its eshkol.toml, its files, or what it depends on."""
+
+
 class LanguageError(EshkolError):
     """A program in Eshkol the language cannot be read, expanded or compiled.
 

@@ -593,7 +593,7 @@ def test_a_match_that_fails_is_told_with_its_line() -> None:
 
 
 def test_outcomes_of_tests_tell_their_lines() -> None:
-    program = """(import (scheme base) (scheme write) (srfi 64) (eshkol testing))
+    program = """(import (scheme base) (scheme write) (srfi 64) (eshkol outcomes))
 (test-runner-current (test-runner-null))
 (test-begin "lines")
 (test-equal "one" 1

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eshkol.cli.main import main
-from eshkol.lang.transcripts import Expectations, Outcome, Report, find, run, run_all, split
+from eshkol.lang.transcripts import Expectations, Outcome, Report, find, run, split
 
 FOLDER = Path(__file__).parents[1] / "scheme"
 
@@ -107,18 +107,16 @@ def test_update_keeps_what_fits_and_the_layout(tmp_path: Path) -> None:
         "(d)": Outcome(error="new\nmore"),
         "(e)": Outcome("filled"),
     }
-    shown: list[str] = []
-    assert run_all([tmp_path], lambda _: Scripted(**answers), update=True, show=shown.append) == 0
+    path.write_text(run(path, Scripted(**answers)).updated())
     wanted = "(a)   ;=> 10\n(b)\n;out> line\n;=> 3\n; kept\n(c) ;error> part\n(d)\n;error> new\n(e) ;=> filled\n"
     assert path.read_text() == wanted
-    assert shown[-1] == "1 files, 5 checks, 4 forms updated"
-    assert run_all([tmp_path], lambda _: Scripted(**answers), show=shown.append) == 0
-    assert shown[-1] == "1 files, 6 checks, all well"
+    report = run(path, Scripted(**answers))
+    assert (report.count, report.failures, report.updated()) == (6, (), wanted)
 
 
-def test_failures_are_counted(tmp_path: Path) -> None:
+def test_a_value_that_is_nothing_is_told(tmp_path: Path) -> None:
     (tmp_path / "b.esk").write_text("(a) ;=> 1\n(b) ;=> 2\n(c)\n")
-    shown: list[str] = []
-    assert run_all([tmp_path], lambda _: Scripted(**{"(a)": Outcome("1")}), show=shown.append) == 1
-    assert "+;=> (nothing)" in shown[0]
+    report = run(tmp_path / "b.esk", Scripted(**{"(a)": Outcome("1")}))
+    assert len(report.failures) == 1
+    assert "+;=> (nothing)" in report.diff()
     assert Report("x", "", ()).diff() == ""

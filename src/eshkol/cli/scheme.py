@@ -1,4 +1,4 @@
-"""Programs of the language from the command line: `eshkol run`, `-e`, `repl`, `expand`, `test`, and `eshkol` alone.
+"""Programs of the language from the command line: `eshkol run`, `-e`, `repl`, `expand`, and `eshkol` alone.
 
 Comes in: what the parser found. Goes out: what the program writes, and its exit code. Sessions are imported when one is
 needed, so that `eshkol --help` answers at once.
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eshkol.bindings import install
+from eshkol.cli.projects import enter, project_here
 from eshkol.cli.usage import UsageError
 from eshkol.support import flags
 
@@ -56,10 +57,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="evaluate EXPR and print its value; may be given again, and arguments of the program may follow",
     )
     _add_heap(parser, 0)
-    _add_folders(parser)
+    add_folders(parser)
 
 
-def _add_folders(parser: argparse.ArgumentParser) -> None:
+def add_folders(parser: argparse.ArgumentParser) -> None:
+    """The option -L, of commands that run programs."""
     parser.add_argument(
         "-L",
         dest="folder",
@@ -98,17 +100,23 @@ def add_commands(commands: Any) -> None:
         "run",
         help="run a program",
         description="Run a program. It ends with 0, with what it gives to exit, with 1 after an error that it does not "
-        "handle, or with 130 after Ctrl-C; a second Ctrl-C within a second ends it at once.",
+        "handle, or with 130 after Ctrl-C; a second Ctrl-C within a second ends it at once. Without FILE it is the "
+        "program of the project that this folder belongs to.",
     )
     _add_heap(run)
-    _add_folders(run)
+    add_folders(run)
     run.add_argument(
         "--why",
         action="store_true",
         help="before it runs, say on stderr what became of each procedure: what is a loop, what is called by name, "
         "what is allocated, and what stopped better code",
     )
-    run.add_argument("file", metavar="FILE", help="the program, an .esk file; - for the standard input")
+    run.add_argument(
+        "file",
+        nargs="?",
+        metavar="FILE",
+        help="the program, an .esk file; a folder for its project; - for the standard input (default: project)",
+    )
     run.add_argument(
         "args", nargs=argparse.REMAINDER, metavar="ARGS", help="what (command-line) gives behind the file, options too"
     )
@@ -120,25 +128,16 @@ def add_commands(commands: Any) -> None:
         "interrupts, Ctrl-D leaves, ,help lists the commands. Where the input is no terminal, there is no prompt.",
     )
     _add_heap(repl)
-    _add_folders(repl)
+    add_folders(repl)
     repl.set_defaults(run=run_repl)
     expand = commands.add_parser(
         "expand",
         help="show a program with its macros expanded",
         description="Show a program as the core forms that are compiled: macros expanded, every variable named apart.",
     )
-    _add_folders(expand)
+    add_folders(expand)
     expand.add_argument("file", metavar="FILE", help="the program, an .esk file; - for the standard input")
     expand.set_defaults(run=expand_program)
-    test = commands.add_parser(
-        "test",
-        help="run programs that hold their own expected output",
-        description="Run .esk files that hold their own expected output, and show where they differ.",
-    )
-    _add_folders(test)
-    test.add_argument("places", nargs="+", metavar="PLACE", help="a file, or a folder to be searched for .esk files")
-    test.add_argument("--update", action="store_true", help="write what the programs do into the files")
-    test.set_defaults(run=run_transcripts)
 
 
 def take_expressions(argv: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -168,6 +167,7 @@ def run_alone(options: argparse.Namespace) -> int:
     from eshkol.session import on_session
 
     if options.expressions:
+        enter(Path.cwd())
 
         def work(session: Session) -> None:
             for number, text in enumerate(options.expressions, 1):
@@ -183,6 +183,7 @@ def run_repl(options: argparse.Namespace) -> int:
     """Read, evaluate, print."""
     from eshkol.session.repl import Repl
 
+    enter(Path.cwd())
     return Repl(heap_limit(options)).run()
 
 
@@ -190,14 +191,24 @@ def run_program(options: argparse.Namespace) -> int:
     """Run a file."""
     from eshkol.session import on_session
 
-    source = _source(options.file)
+    file = _program(options.file)
+    source = _source(file)
 
     def work(session: Session) -> Any:
         if getattr(options, "why", False):
             _say_why(session, source)
         return session.run_source(source)
 
-    return on_session(work, [options.file, *options.args], heap_limit(options))
+    return on_session(work, [file, *options.args], heap_limit(options))
+
+
+def _program(file: str | None) -> str:
+    """The file of a program: what is named, or the main file of a project."""
+    from eshkol.lang.files import shown
+
+    if file is None or Path(file).is_dir():
+        file = shown(project_here("eshkol run", None if file is None else Path(file)).main)
+    return file
 
 
 def _say_why(session: Session, source: Source) -> None:
@@ -213,6 +224,7 @@ def _source(file: str) -> Source:
     from eshkol.lang.files import decoded, read_source
     from eshkol.lang.source import Source
 
+    enter(Path.cwd() if file == STANDARD_INPUT else Path(file).absolute().parent)
     if file != STANDARD_INPUT:
         return read_source(Path(file))
     data = b"" if sys.stdin is None else sys.stdin.buffer.read()
@@ -234,22 +246,3 @@ def expand_program(options: argparse.Namespace) -> int:
             session.say(pretty(datum))
 
     return on_session(work, [options.file])
-
-
-def run_transcripts(options: argparse.Namespace) -> int:
-    """Run transcripts, each in a process of its own state."""
-    from eshkol.lang.transcripts import run_all
-    from eshkol.session import Session, TranscriptSession, on_session
-
-    def work(session: Session) -> int:
-        opened: list[Session] = []
-
-        def fresh(path: Path) -> TranscriptSession:
-            for other in opened:
-                other.close()
-            opened[:] = [Session(cache=session.cache)]
-            return TranscriptSession(opened[0], path)
-
-        return 1 if run_all([Path(place) for place in options.places], fresh, update=options.update) else 0
-
-    return on_session(work, [])

@@ -35,10 +35,11 @@ FURTHER = (
         "json", "csv", "files", "processes", "network", "http", "encodings", "digests", "keywords", "interpolation",
         "structures", "contracts", "generators",
     )),
-    "eshkol/match", "eshkol/format", "eshkol/strings", "eshkol/testing", "eshkol/arguments", "eshkol/regexps/programs",
+    "eshkol/match", "eshkol/format", "eshkol/strings", "eshkol/testing", "eshkol/outcomes", "eshkol/arguments",
+    "eshkol/regexps/programs",
     *(f"srfi/{number}" for number in (
-        2, 8, 9, 13, 14, 19, 26, 27, 28, 31, 39, 41, 43, 48, 64, 95, 111, 113, 115, 117, 121, 125, 128, 130, 132, 141, 151,
-        152, 158,
+        2, 8, 9, 13, 14, 19, 26, 27, 28, 31, 39, 41, 43, 48, 64, 95, 111, 113, 115, 117, 121, 125, 128, 130, 132, 141,
+        151, 152, 158,
     )),
 )  # fmt: skip
 RED_EDITION = {  # names of R7RS-large, and the SRFI that each stands for

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -180,32 +180,6 @@ def run(path: Path, session: Session) -> Report:
     """Evaluate all forms of the file in the session, which should be a fresh one."""
     text = path.read_text(encoding="utf-8")
     return Report(str(path), text, tuple(Result(check, session.evaluate(check.form)) for check in split(text)))
-
-
-def run_all(
-    places: Sequence[Path],
-    new_session: Callable[[Path], Session],
-    *,
-    update: bool = False,
-    show: Callable[[str], object] = print,
-) -> int:
-    """Run the transcripts named, those in folders named too, each in a session of its own; show what differs.
-
-    The number of forms that did otherwise than expected is returned, zero where they were updated.
-    """
-    failed = checks = files = 0
-    for path in find(places):
-        report = run(path, new_session(path))
-        files, checks = files + 1, checks + report.count
-        if not report.failures:
-            continue
-        failed += len(report.failures)
-        show(report.diff().rstrip("\n"))
-        if update:
-            path.write_text(report.updated(), encoding="utf-8")
-    verdict = f"{failed} forms {'updated' if update else 'failed'}" if failed else "all well"
-    show(f"{files} files, {checks} checks, {verdict}")
-    return 0 if update else failed
 
 
 def find(places: Sequence[Path]) -> list[Path]:

@@ -23,7 +23,7 @@ from weakref import WeakValueDictionary
 from eshkol.codegen.compiled import CompiledUnit
 from eshkol.codegen.identity import library_key, source_key
 from eshkol.codegen.units import Engine
-from eshkol.errors import EshkolError, SchemeError
+from eshkol.errors import EshkolError, Interrupted, SchemeError
 from eshkol.lang.deep import mark_deep
 from eshkol.lang.features import features
 from eshkol.lang.files import FileSource, file_name, read_source
@@ -425,12 +425,18 @@ class TranscriptSession:
         try:
             value = session.shown(session.evaluate(text))
         except SchemeRaised as raised:
-            error = str(_scheme_error(session, raised))
+            found = _scheme_error(session, raised)
+            if isinstance(found, Interrupted):  # by who runs the transcript
+                raise found from None
+            error = str(found)
         except SchemeExit as leaving:
             error = f"exit {leaving.code}"
+        except Interrupted:
+            raise
         except EshkolError as failed:
             error = str(failed)
-        machine.call("%set-current-port!", one, before.get())
+        finally:
+            machine.call("%set-current-port!", one, before.get())
         return Outcome(value, machine.text(machine.call("get-output-string", port.get())), error)
 
 
