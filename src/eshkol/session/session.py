@@ -58,6 +58,7 @@ T = TypeVar("T")
 
 FAST_PROGRAM = "%fast-program"  # what compiled derivatives are asked for by (native/scheme/hostcalls.h)
 MAKE_READY = "%make-ready"  # and procedures that are called for the first time
+NOTE_CALL = "%note-call"  # and the prompt, of calls that it watches (lib/eshkol/tracing.esk)
 PROMPT_EFFORT = 1  # how much LLVM optimizes what is typed at a prompt (codegen/compiling.py)
 
 
@@ -88,6 +89,7 @@ class Session:
         self.ran: list[Name] = []  # and libraries, for an expression
         self._recorder: plans.Recorder | None = None
         self._program: tuple[Source, Module] | None = None  # the one that runs now
+        self.watcher: Callable[[list[Value]], None] | None = None  # what is told of calls that a prompt watches
         self._begun: dict[Module, Callable[[], Root]] = {}  # modules that are compiled before it is their turn
 
     @property
@@ -130,6 +132,10 @@ class Session:
             return Root(self.machine, Value(self.machine.tags["BOOLEAN"], said))
         if operation == MAKE_READY:
             self.engine.make_ready(args[0].bits)
+            return Root(self.machine, self.machine.special("UNSPECIFIED"))
+        if operation == NOTE_CALL:
+            if self.watcher is not None:
+                self.watcher(args)
             return Root(self.machine, self.machine.special("UNSPECIFIED"))
         if operation == "%place-of":  # what the expander does not know
             from eshkol.session.report import place_of
@@ -513,6 +519,10 @@ class SessionThread:
                 return self.worker.call(job, waiting)
             finally:
                 bring_back(job)
+
+    def outside(self, work: Callable[[], T]) -> T:
+        """On the session's thread: what `work` returns on the thread that waits for it; it may call here."""
+        return self.worker.outside(work)
 
     def close(self) -> None:
         if self.session is not None and not self.worker.is_busy:  # else the process is being left, in the middle of it

@@ -22,7 +22,7 @@ from eshkol.bindings.notebook.cells import start
 from eshkol.bindings.notebook.rich import coloured
 from eshkol.bindings.prompt import define, value_at_prompt
 from eshkol.errors import EshkolError
-from eshkol.session.describing import completions, name_at
+from eshkol.session.completing import completions, name_at
 from eshkol.support.tracebacks import show_in_ipython
 
 MAGIC, MATCHER = "eshkol", "eshkol.names"
