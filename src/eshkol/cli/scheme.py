@@ -19,6 +19,7 @@ from eshkol.support import flags
 
 if TYPE_CHECKING:
     from eshkol.lang.source import Source
+    from eshkol.runtime.scheme import Root
     from eshkol.session import Session
 
 install()  # programs find Python by it
@@ -102,6 +103,12 @@ def add_commands(commands: Any) -> None:
     )
     _add_heap(run)
     _add_folders(run)
+    run.add_argument(
+        "--debug",
+        action="store_true",
+        help="at an error that the program does not handle, open a prompt: ,bt shows the calls, and its definitions "
+        "can be looked at",
+    )
     run.add_argument("file", metavar="FILE", help="the program, an .esk file; - for the standard input")
     run.add_argument(
         "args", nargs=argparse.REMAINDER, metavar="ARGS", help="what (command-line) gives behind the file, options too"
@@ -177,15 +184,38 @@ def run_repl(options: argparse.Namespace) -> int:
     """Read, evaluate, print."""
     from eshkol.session.repl import Repl
 
-    return Repl(heap_limit(options)).run()
+    return Repl(heap_limit(options), portrait).run()
 
 
 def run_program(options: argparse.Namespace) -> int:
     """Run a file."""
     from eshkol.session import on_session
 
+    if getattr(options, "debug", False):
+        return _debug(options)
     source = _source(options.file)
     return on_session(lambda session: session.run_source(source), [options.file, *options.args], heap_limit(options))
+
+
+def _debug(options: argparse.Namespace) -> int:
+    """Run a file, and open a prompt where it stops."""
+    from eshkol.lang.files import read_source
+    from eshkol.session.repl import Repl
+
+    if options.file == STANDARD_INPUT:
+        raise UsageError("--debug wants a file: what is typed at its prompt comes from the standard input")
+    source = read_source(Path(options.file))
+    return Repl(heap_limit(options), portrait).debug(source, [options.file, *options.args])
+
+
+def portrait(session: Session, value: Root, width: int) -> list[str]:
+    """A small picture of a tensor, for the prompt; drawing is imported when there is one."""
+    tags = session.machine.tags
+    if value.get().tag not in (tags["TENSOR"], tags["FOREIGN"]):
+        return []
+    from eshkol.bindings.portraits import drawn
+
+    return drawn(session, value, width)
 
 
 def _source(file: str) -> Source:

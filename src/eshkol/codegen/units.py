@@ -70,12 +70,11 @@ class _Loaded:
 
 
 class Code(NamedTuple):
-    """A function as machine code: its symbol, the object that has it, and where in its code it lies."""
+    """A function as machine code: its symbol, the object that has it, and where all functions in there lie."""
 
     name: str
     object: bytes
-    offset: int
-    size: int
+    places: dict[str, tuple[int, int]]  # offset and size
 
 
 class Engine:
@@ -282,7 +281,7 @@ class Engine:
             if abs(address - loaded.main) < len(loaded.code):
                 found = loaded.table().function_at(loaded.offset(address))
                 if found is not None:
-                    return Code(found[2], loaded.code, found[0], found[1])
+                    return Code(found[2], loaded.code, loaded.table().places())
         return None
 
     def cell(self, library: str, name: str) -> Root:

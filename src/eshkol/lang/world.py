@@ -292,13 +292,13 @@ class World:
         base = digest(contents.base, "program")
         return self._open("program", contents, base, lambda: program.write_program(self, contents, "program"), None)
 
-    def loaded(self, source: FileSource) -> SourceModule:
+    def loaded(self, source: FileSource, label: str | None = None) -> SourceModule:
         """A file as a module of its own, apart from those that this file was loaded or required as before."""
         number = self._loads[source.path] = self._loads.get(source.path, 0) + 1
         version = "" if number == 1 else f", load {number}"
         contents = Contents(source, digest(self._version, str(source.path), source.text, "loaded", version))
         contents.version = version
-        label, base = f"{contents.title} in Python", digest(contents.base, "loaded")
+        label, base = label or f"{contents.title} in Python", digest(contents.base, "loaded")
         return self._open(label, contents, base, lambda: program.write_loaded(self, contents), None)
 
     def interaction(self, label: str = "<repl>", default: bool = True) -> Interaction:

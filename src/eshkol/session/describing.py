@@ -77,6 +77,18 @@ def about_value(session: Session, value: Value) -> list[str]:
     return lines
 
 
+def formals(session: Session, value: Value) -> list[str] | None:
+    """The names of a procedure's parameters, if it has so many and no others."""
+    try:
+        (call,) = read(Source("<signature>", about_value(session, value)[0]))
+    except (EshkolError, ValueError):  # several ways to be called
+        return None
+    items = call.items
+    if items is None or not all(item.is_identifier and item.name != "..." for item in items):
+        return None
+    return [item.name for item in items[1:]]
+
+
 # What `,type` calls the values of a tag; a value of another kind has its tag in small letters.
 KINDS = {
     "FIXNUM": "an exact integer", "BIGNUM": "an exact integer, a large one", "FLONUM": "a float, 64 bits",

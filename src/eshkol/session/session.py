@@ -241,10 +241,23 @@ class Session:
 
     def load(self, source: FileSource) -> SourceModule:
         """Run a file as a module of its own, which can be looked into."""
-        self._sources[file_name(source)] = source
-        module = self.world.loaded(source)
+        module = self.opened(source)
         self.world.ensure(module)
         return module
+
+    def opened(self, source: FileSource, label: str | None = None) -> SourceModule:
+        """The same before it runs."""
+        self._sources[file_name(source)] = source
+        return self.world.loaded(source, label)
+
+    def inside(self, module: SourceModule, label: str) -> Interaction:
+        """A prompt that sees what stands in a module."""
+        prompt, namespace = self.world.interaction(label, default=False), module.expanded.namespace
+        for name in namespace.names():
+            binding = namespace.lookup(name)
+            if binding is not None:
+                prompt.namespace.bind(name, binding)
+        return prompt
 
     # ---- plans: which code runs for a program that depends on its text and the standard library alone ----------------
 

@@ -14,7 +14,6 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from eshkol.codegen.units import Code
 from eshkol.errors import LanguageError
 from eshkol.runtime.scheme import Root, Value
 from eshkol.runtime.scheme_table import layout
@@ -37,9 +36,9 @@ def machine_code(session: Session, value: Value) -> list[str]:
     entry = ctypes.c_uint64.from_address(root.get().bits + layout()["Closure.entry"]).value
     found = session.engine.code_at(entry)
     if found is None:
-        name = machine.written(root.get())
+        said = machine.written(root.get())
         raise LanguageError(
-            f"{name} is no compiled code of Eshkol's",
+            f"{said} is no compiled code of Eshkol's",
             hint="it is a primitive of the runtime, written in C; or it has not been called yet",
         )
     reader = next(filter(None, map(shutil.which, READERS)), None)
@@ -47,16 +46,28 @@ def machine_code(session: Session, value: Value) -> list[str]:
         raise LanguageError(
             "objdump is not installed, which reads machine code", hint="it is part of binutils, and of LLVM"
         )
-    return [f"; {found.name}: {found.size} bytes at {entry:#x}", *_instructions(reader, found)]
+    lines: list[str] = []
+    todo, seen = [found.name], {found.name}
+    while todo:  # what begins a procedure may only look at the arguments, and jump to the rest
+        name = todo.pop()
+        offset, size = found.places[name]
+        lines += [f"; {name}: {size} bytes", *(code := _instructions(reader, found.object, offset, size))]
+        family = re.escape(name.partition("~")[0])
+        for other in re.findall(rf"<({family}~\d+)>", "\n".join(code)):
+            if other not in seen and other in found.places:
+                seen.add(other)
+                todo.append(other)
+    rest = len(lines) - LONGEST
+    return lines if rest <= 0 else [*lines[:LONGEST], f"; and {rest} more lines"]
 
 
-def _instructions(reader: str, found: Code) -> list[str]:
+def _instructions(reader: str, code: bytes, offset: int, size: int) -> list[str]:
+    among = f"--start-address={offset}", f"--stop-address={offset + size}"
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "unit.o"
-        file.write_bytes(found.object)
-        first, last = found.offset, found.offset + found.size
+        file.write_bytes(code)
         said = subprocess.run(
-            [reader, "-d", "-r", "--no-show-raw-insn", f"--start-address={first}", f"--stop-address={last}", str(file)],
+            [reader, "-d", "-r", "--no-show-raw-insn", *among, str(file)],
             capture_output=True,
             text=True,
             check=False,
@@ -70,5 +81,4 @@ def _instructions(reader: str, found: Code) -> list[str]:
             lines[-1] += f"    ; {relocated[1]}"
         elif instruction := _LINE.match(line):
             lines.append(f"  {line.strip().partition(':')[0]:>6}  {instruction[1].expandtabs(8)}")
-    rest = len(lines) - LONGEST
-    return lines if rest <= 0 else [*lines[:LONGEST], f"; and {rest} more instructions"]
+    return lines

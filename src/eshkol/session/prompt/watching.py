@@ -128,7 +128,7 @@ class Watching:
     def named(self, session: Session, values: dict[str, Root]) -> Iterator[None]:
         """Within it the names mean these values at the prompt; a definition there takes its place for good."""
         namespace = session.world.prompt.namespace
-        mine: dict[str, tuple[Binding, Binding | None]] = {}
+        mine: dict[str, tuple[CellBinding, Binding | None]] = {}
         for name, value in values.items():
             self._made += 1
             cell = Cell(f"<argument {self._made}>", name, None, assigned=True, sealed=False)
@@ -138,8 +138,8 @@ class Watching:
         try:
             yield
         finally:
-            for name, (binding, before) in mine.items():
-                if namespace.lookup(name) is not binding:
+            for name, (ours, before) in mine.items():
+                if namespace.lookup(name) is not ours:
                     continue
                 if before is None:
                     remove_binding(Symbol(name), namespace.scopes)
