@@ -44,9 +44,17 @@ def value_of(session: Session, cell: Cell) -> Value:
 
 
 def signature(session: Session, name: str) -> str | None:
-    """How a procedure or form is called, and the first sentence of what it does; None of anything else."""
+    """How a procedure or form is called, and the first sentence of what it does; None of anything else.
+
+    It is for people who type, and who do not wait for a library that has not been compiled yet.
+    """
+    binding = session.world.prompt.namespace.lookup(name)
     try:
-        lines = about_name(session, name)
+        if isinstance(binding, CellBinding) and not session.is_at_hand(binding.cell):
+            found = find_definition(binding.cell.name)
+            lines = None if found is None else [*found.calls[:1], found.doc or ""]
+        else:
+            lines = about_name(session, name)
     except EshkolError:  # without a value yet
         return None
     if not lines or not lines[0].startswith("("):

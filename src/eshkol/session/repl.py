@@ -19,6 +19,7 @@ from eshkol.lang.datum import symbol_text
 from eshkol.lang.files import FileSource
 from eshkol.runtime.scheme import Root, SchemeExit, SchemeRaised, Value
 from eshkol.session import Session, SessionThread
+from eshkol.session.colouring import coloured
 from eshkol.session.describing import formals
 from eshkol.session.prompt.commands import run_command
 from eshkol.session.prompt.plain import PlainReader, Reader, is_command
@@ -27,6 +28,7 @@ from eshkol.support.interrupts import deferred
 from eshkol.version import __version__
 
 PROMPT = "> "
+STOPPED = "; the program has stopped here: ,bt shows the calls, its definitions can be looked at, ,quit leaves"
 FAILED = 1  # exit code of a program that stopped at an error
 
 
@@ -57,6 +59,9 @@ class Repl:
                 if program is not None:
                     if self._runs(program):
                         return 0
+                    if self.talk.failure is None:  # it could not even begin
+                        return FAILED
+                    _complain(STOPPED)
                 elif self.interactive:
                     print(f"Eshkol {__version__} – ,help lists the commands, Ctrl-D leaves")
                 self._loop()
@@ -120,10 +125,8 @@ class Repl:
                 raise
         except KeyboardInterrupt:
             _complain("interrupted")
-        except Interrupted as error:
-            _complain(str(error))
         except EshkolError as error:
-            _complain(f"error: {error}")
+            self._complain_of(error)
         except MemoryError:
             _complain("error: not enough memory")
         except OSError as error:
@@ -134,27 +137,33 @@ class Repl:
             return True
         return False
 
+    def _complain_of(self, error: EshkolError) -> None:
+        if self.talk.fancy and not os.environ.get("NO_COLOR") and sys.stderr is not None and sys.stderr.isatty():
+            _complain("\n".join(coloured(error)))
+        else:
+            _complain(str(error) if isinstance(error, Interrupted) else f"error: {error}")
+
     # ---- programs, and calls that stop -------------------------------------------------------------------------------
 
     def _runs(self, program: FileSource) -> bool:
-        """Run a program; whether it came to its end. If not, the prompt is where its definitions are."""
+        """Run a program; whether it came to its end. The prompt is where its definitions are."""
 
         def work(session: Session) -> None:
             module = session.opened(program, "program")
             session.world.prompt = session.inside(module, "<repl>")
-            session.world.ensure(module)
+            session.try_module(module)
 
-        if self._on_session(work):
-            return True
-        _complain("; the program has stopped here: ,bt shows the calls, its definitions can be looked at, ,quit leaves")
-        return False
+        return self._on_session(work)
 
     def _stop(self, session: Session, name: str, values: list[Value]) -> None:
         """Before a call of a watched procedure goes on, on the session's thread: a prompt."""
         roots = [Root(session.machine, value) for value in values]
         shown = " ".join([symbol_text(name), *(self.talk.brief(session, root.get()) for root in roots)])
         arguments = self._arguments(session, name, roots)
-        session.say(f"; before ({shown})", *(["; " + ", ".join(arguments) + " here"] if arguments else []))
+        session.say(f"; before ({shown})")
+        if arguments:
+            told = (f"{key} = {self.talk.brief(session, root.get())}" for key, root in arguments.items())
+            session.say(f"; here {', '.join(told)}")
 
         def loop() -> bool:
             try:

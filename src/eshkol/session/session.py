@@ -209,6 +209,19 @@ class Session:
             self._keep_plan(*self._program)
         self.machine.enter(procedure.get())
 
+    def is_at_hand(self, cell: Cell) -> bool:
+        """Whether the value of a variable can be had without compiling anything."""
+        return all(self.cache.get(code_key(module)) is not None for module in self.world.waiting(cell))
+
+    def try_module(self, module: SourceModule) -> None:
+        """Run a module, which can be looked into also where it fails."""
+        try:
+            self.world.try_module(module)
+        except BaseException:
+            for cell in module.expanded.namespace.cells.values():
+                cell.sealed = cell.sealed and self._has_value(cell)  # whoever reads another one is told so
+            raise
+
     def execute(self, unit: Unit) -> None:
         """Run a unit now, while a program is being expanded."""
         if self._recorder is not None:

@@ -17,10 +17,11 @@ from ipykernel.kernelbase import Kernel
 from eshkol.bindings.guest import in_session
 from eshkol.bindings.notebook import display
 from eshkol.bindings.notebook.cells import run_cell, start
-from eshkol.bindings.notebook.rich import Bundle, coloured
+from eshkol.bindings.notebook.rich import Bundle
 from eshkol.errors import EshkolError
 from eshkol.lang.reader import read
 from eshkol.lang.source import Source
+from eshkol.session.colouring import coloured
 from eshkol.session.completing import completions_at, name_at, operator_at
 from eshkol.session.describing import about_name, is_unfinished
 from eshkol.support.warning import show_at_scheme

@@ -22,7 +22,6 @@ from eshkol.lang.unexpand import unit_data
 from eshkol.runtime.scheme import SchemeExit
 from eshkol.session import Session
 from eshkol.session.describing import about_name, about_value, kind_of_value, signature
-from eshkol.session.prompt.machine_code import machine_code
 from eshkol.session.prompt.plain import argument
 from eshkol.session.prompt.talk import GiveUp, Resume, Talk
 from eshkol.session.prompt.watching import STOPPING, TRACED
@@ -89,6 +88,8 @@ def _type(talk: Talk, session: Session, text: str) -> None:
 
 
 def _disassemble(talk: Talk, session: Session, text: str) -> None:
+    from eshkol.session.prompt.machine_code import machine_code
+
     before = talk.watching.original(text)
     value = session.evaluate(_wanted(text, ",disassemble PROCEDURE"), talk.name()) if before is None else before.get()
     session.say(*machine_code(session, value))

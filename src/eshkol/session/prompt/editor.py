@@ -220,9 +220,8 @@ class _Partners(Processor):
     def apply_transformation(self, given: TransformationInput) -> Transformation:
         """One line."""
         document = given.document
-        found = None if given.buffer_control.buffer.complete_state else highlighting.partner(
-            document.text, document.cursor_position
-        )  # fmt: skip
+        busy = get_app().is_done or given.buffer_control.buffer.complete_state is not None
+        found = None if busy else highlighting.partner(document.text, document.cursor_position)
         places = [document.translate_index_to_position(place) for place in found or ()]
         columns = [given.source_to_display(place) for row, place in places if row == given.lineno]
         if not columns:
