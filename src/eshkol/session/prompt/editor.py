@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, get_common_complete_suffix
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -36,6 +37,7 @@ from eshkol.session.prompt import highlighting
 from eshkol.session.prompt.commands import COMMANDS
 from eshkol.session.prompt.history import DiskHistory
 from eshkol.session.prompt.plain import is_command, is_whole
+from eshkol.support.interrupts import check
 
 T = TypeVar("T")
 Ask = Callable[[Callable[[Session], T]], T]
@@ -91,6 +93,7 @@ class Editor:
         self._is_form.clear()
         while True:
             try:
+                check()
                 text = self._typed.prompt([("class:prompt", prompt)])
             except KeyboardInterrupt:
                 continue
@@ -173,6 +176,10 @@ def _keys() -> KeyBindings:
         buffer.delete(len(buffer.document.current_line_after_cursor) - len(_rest(buffer.document)))
         buffer.insert_text(text)
 
+    @keys.add("tab")
+    def _(event: KeyPressEvent) -> None:
+        _complete(event.current_buffer)
+
     @Condition
     def at_margin() -> bool:
         document = get_app().current_buffer.document
@@ -188,6 +195,19 @@ def _keys() -> KeyBindings:
         buffer.insert_text(" " * column(before))
 
     return keys
+
+
+def _complete(buffer: Buffer) -> None:
+    """Type what all completions have in common; where that is nothing, show them, and go from one to the next."""
+    if buffer.complete_state is not None:
+        buffer.complete_next()
+        return
+    found = list(buffer.completer.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
+    common = get_common_complete_suffix(buffer.document, found)
+    if common or len(found) == 1:
+        buffer.insert_text(common)
+    elif found:
+        buffer.start_completion()
 
 
 def _rest(document: Document) -> str:
