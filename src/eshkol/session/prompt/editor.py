@@ -18,7 +18,8 @@ from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, get_common_complete_suffix
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.enums import DEFAULT_BUFFER
+from prompt_toolkit.filters import Condition, has_focus
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import History
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -66,11 +67,12 @@ class Editor:
         self._ask = ask
         self._hints: dict[str, str | None] = {}
         self._is_form: dict[str, bool] = {}
+        self._is_warm = False
         self._warm = threading.Thread(target=self._warm_up, name="warming", daemon=True)
         self._typed: PromptSession[str] = PromptSession(
             history=DiskHistory() if history is None else history,
             multiline=True,
-            lexer=_Colours(self.is_form),
+            lexer=_Colours(self.is_form, lambda: self._is_warm),
             completer=_Names(ask),
             complete_while_typing=False,
             auto_suggest=AutoSuggestFromHistory(),
@@ -112,6 +114,8 @@ class Editor:
             self._ask(lambda session: session.world.prompt and None)
         except EshkolError:
             return  # whoever asks for it next will hear of it
+        self._is_warm = True
+        self._typed.app.invalidate()  # what could not be said before is shown now
 
     # ---- what is known of names --------------------------------------------------------------------------------------
 
@@ -119,7 +123,7 @@ class Editor:
         """Whether a name is that of a form or macro."""
         known = self._is_form.get(name)
         if known is None:
-            if self._warm.is_alive():
+            if not self._is_warm:
                 return False  # colours come a moment later
             found = self._ask(lambda session: session.world.prompt.namespace.lookup(name))
             known = self._is_form[name] = isinstance(found, (FormBinding, MacroBinding))
@@ -128,7 +132,7 @@ class Editor:
     def hint(self, document: Document) -> str | None:
         """How the procedure is called whose arguments are being typed."""
         name = operator_at(document.text, document.cursor_position)
-        if not name or is_command(document.text) or self._warm.is_alive():
+        if not name or is_command(document.text) or not self._is_warm:
             return None
         if name not in self._hints:
             try:
@@ -160,23 +164,25 @@ def new_line(document: Document) -> str:
 
 def _keys() -> KeyBindings:
     keys = KeyBindings()
+    typing = has_focus(DEFAULT_BUFFER)  # and not what is searched for
 
-    @keys.add("enter")
+    @keys.add("enter", filter=typing)
     def _(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        if ends_here(buffer.document):
+        recalled = buffer.text in buffer.history.get_strings()  # as it was, wherever a search has left the cursor
+        if ends_here(buffer.document) or (recalled and is_whole(buffer.text)):
             buffer.validate_and_handle()
         else:
             _break_line(event)
 
-    @keys.add("escape", "enter")
+    @keys.add("escape", "enter", filter=typing)
     def _break_line(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         text = new_line(buffer.document)
         buffer.delete(len(buffer.document.current_line_after_cursor) - len(_rest(buffer.document)))
         buffer.insert_text(text)
 
-    @keys.add("tab")
+    @keys.add("tab", filter=typing)
     def _(event: KeyPressEvent) -> None:
         _complete(event.current_buffer)
 
@@ -185,7 +191,7 @@ def _keys() -> KeyBindings:
         document = get_app().current_buffer.document
         return "\n" in document.text_before_cursor and not document.current_line_before_cursor.strip()
 
-    @keys.add("tab", filter=at_margin)
+    @keys.add("tab", filter=typing & at_margin)
     def _(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         line = buffer.document.current_line_before_cursor
@@ -221,8 +227,12 @@ def _rest(document: Document) -> str:
 class _Colours(Lexer):
     """Stretches of the text in their styles."""
 
-    def __init__(self, is_form: Callable[[str], bool]) -> None:
-        self._is_form = is_form
+    def __init__(self, is_form: Callable[[str], bool], is_warm: Callable[[], bool]) -> None:
+        self._is_form, self._is_warm = is_form, is_warm
+
+    def invalidation_hash(self) -> bool:
+        """When this changes, the same text may have other colours."""
+        return self._is_warm()
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
         """The lines of a text."""
