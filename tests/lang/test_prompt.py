@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -37,10 +38,16 @@ from eshkol.session.prompt.printing import Limits, printed
 ENTER, NEW_LINE, TAB, UP, END, CTRL_C, CTRL_D, CTRL_R = "\r", "\x1b\r", "\t", "\x1b[A", "\x05", "\x03", "\x04", "\x12"
 
 
+DEFINED = """
+(define (twice x) "Two times x. Always." (* 2 x))
+(define-record-type point (make-point x y) point? (x px) (y py))
+"""
+
+
 @pytest.fixture(scope="module")
 def thread() -> Iterator[SessionThread]:
     found = SessionThread()
-    found.call(lambda session: session.evaluate("(define (twice x) \"Two times x. Always.\" (* 2 x)) (define-record-type point (make-point x y) point? (x px) (y py))"))  # fmt: skip
+    found.call(lambda session: session.evaluate(DEFINED))
     yield found
     found.close()
 
@@ -179,7 +186,7 @@ def test_any_text_has_a_column_colours_and_partners(text: str) -> None:
     assert 0 <= column(text) <= len(text) + 4
     parts = stretches(text, lambda name: name == "a")
     assert "".join(text[start:end] for start, end, _ in parts) == text
-    assert all(end == other[0] for (_, end, _), other in zip(parts, parts[1:], strict=False))
+    assert all(end == other[0] for (_, end, _), other in pairwise(parts))
     for cursor in range(len(text) + 1):
         found = partner(text, cursor)
         if found is not None:
@@ -583,7 +590,8 @@ def test_tmux(tmp_path: Path) -> None:
     command = f"{sys.executable} -m eshkol"
     names = ("PYTHONPATH", "PATH", "ESHKOL_CACHE_DIR")
     given_ = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
-    subprocess.run([*server, "new-session", "-d", "-x", "90", "-y", "30", "env", *given_, "NO_COLOR=1", "sh", "-c", command], check=True)  # fmt: skip
+    screen = ("new-session", "-d", "-x", "90", "-y", "30")
+    subprocess.run([*server, *screen, "env", *given_, "NO_COLOR=1", "sh", "-c", command], check=True)
 
     def keys(*words: str) -> None:
         subprocess.run([*server, "send-keys", *words], check=True)
@@ -597,7 +605,7 @@ def test_tmux(tmp_path: Path) -> None:
         raise AssertionError(screen)
 
     try:
-        until("> ")
+        until("leaves\n>")
         keys("(define (area w h)", "Enter", '"Of a rectangle."', "Enter", "(* w h))", "Enter")
         until("\n    (* w h))")
         keys("(are", "Tab", " ")
@@ -610,7 +618,7 @@ def test_tmux(tmp_path: Path) -> None:
         time.sleep(1)
         keys("C-c")
         until("interrupted")
-        keys("(vector-m", "Tab")
+        keys("(vector-m", "Tab", "Tab")
         until("vector-map!")
         keys("C-c", ",break area", "Enter", "(area 2 3)", "Enter")
         until("; here w = 2, h = 3\n[1]>")

@@ -124,7 +124,7 @@ class Repl:
             if self._stops:
                 raise
         except KeyboardInterrupt:
-            _complain("interrupted")
+            self._complain_of(Interrupted("interrupted"))
         except EshkolError as error:
             self._complain_of(error)
         except MemoryError:
@@ -138,6 +138,8 @@ class Repl:
         return False
 
     def _complain_of(self, error: EshkolError) -> None:
+        if self.talk.fancy and isinstance(error, Interrupted):
+            print(file=sys.stderr)  # the terminal has written ^C
         if self.talk.fancy and not os.environ.get("NO_COLOR") and sys.stderr is not None and sys.stderr.isatty():
             _complain("\n".join(coloured(error)))
         else:
