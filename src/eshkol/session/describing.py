@@ -34,7 +34,9 @@ def about_name(session: Session, name: str) -> list[str] | None:
 
 
 def value_of(session: Session, cell: Cell) -> Value:
-    """The value of a variable; an error where it has none."""
+    """The value of a variable, also where a prompt watches its calls; an error where it has none."""
+    if cell in session.watched:
+        return session.watched[cell].get()
     session.world.ensure_cell(cell)
     value = session.engine.cell(cell.library, cell.name).get()
     nothing = session.machine.special("UNDEFINED")

@@ -90,6 +90,7 @@ class Session:
         self._recorder: plans.Recorder | None = None
         self._program: tuple[Source, Module] | None = None  # the one that runs now
         self.watcher: Callable[[list[Value]], None] | None = None  # what is told of calls that a prompt watches
+        self.watched: dict[Cell, Root] = {}  # what their variables held before
         self._begun: dict[Module, Callable[[], Root]] = {}  # modules that are compiled before it is their turn
 
     @property

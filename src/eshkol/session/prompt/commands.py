@@ -21,7 +21,7 @@ from eshkol.lang.source import Source
 from eshkol.lang.unexpand import unit_data
 from eshkol.runtime.scheme import SchemeExit
 from eshkol.session import Session
-from eshkol.session.describing import about_name, about_value, kind_of_value, signature
+from eshkol.session.describing import about_name, kind_of_value, signature
 from eshkol.session.prompt.plain import argument
 from eshkol.session.prompt.talk import GiveUp, Resume, Talk
 from eshkol.session.prompt.watching import STOPPING, TRACED
@@ -61,8 +61,7 @@ def _help(talk: Talk, session: Session, text: str) -> None:
 
 
 def _doc(talk: Talk, session: Session, name: str) -> None:
-    before = talk.watching.original(name)
-    lines = about_name(session, name) if before is None else about_value(session, before.get())
+    lines = about_name(session, name)
     if lines is None:
         raise ReadError(
             f"{name or 'nothing'} has no definition here",

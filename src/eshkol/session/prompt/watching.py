@@ -80,12 +80,14 @@ class Watching:
         session.engine.cell(cell.library, cell.name).set(now.get())
         session.watcher = lambda args: self._noted(session, args)
         self._watched[name] = _Watched(kind, cell, before, now, imported)
+        session.watched[cell] = before
 
     def leave(self, session: Session, name: str) -> bool:
         """Watch it no longer; whether it was."""
         watched = self._watched.pop(name, None)
         if watched is None:
             return False
+        del session.watched[watched.cell]
         root = session.engine.cell(watched.cell.library, watched.cell.name)
         held, ours = root.get(), watched.now.get()
         if (held.tag, held.bits) == (ours.tag, ours.bits):  # else it has been defined anew
