@@ -348,7 +348,8 @@ def through_a_pipe(*lines: str, arguments: tuple[str, ...] = ("repl",)) -> subpr
 
 def test_commands(tmp_path: Path) -> None:
     file = tmp_path / "file.esk"
-    file.write_text("(define from-file 1)\n(define (boom) (car from-file))\n")
+    (tmp_path / "beside.esk").write_text("(define (boom) (car from-file))\n")
+    file.write_text('(define from-file 1)\n(include "beside.esk")\n')
     ran = through_a_pipe(
         ",bt", "(define (fact n)", "  (if (= n 0) 1 (* n (fact (- n 1)))))", ",trace fact", "(fact 2)", ",trace", ",doc fact",
         ",untrace", "(fact 3)", ",trace square", "(square 5)", ",untrace square", "(square 6)", ",type (list 1 2)",

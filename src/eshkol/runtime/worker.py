@@ -179,6 +179,8 @@ class Worker:
         job.errand = errand  # in this order: whoever sees it can take what was released
         self._serve(until=errand)
         result: T = errand.answer()
+        if errand.overtaken:
+            raise KeyboardInterrupt
         return result
 
     def call(self, work: Callable[[], T], waiting: Waiting | None = None) -> T:

@@ -82,13 +82,16 @@ class Repl:
 
     def _typed(self) -> Reader:
         if self._reader is None:
-            if self.talk.fancy:
-                from eshkol.session.prompt.editor import Editor
-
-                self._reader = Editor(self.thread.call)
-            else:
-                self._reader = PlainReader(self.interactive)
+            self._reader = (self.talk.fancy and self._editor()) or PlainReader(self.interactive)
         return self._reader
+
+    def _editor(self) -> Reader | None:
+        try:
+            from eshkol.session.prompt.editor import Editor
+        except ImportError as error:
+            _complain(f"; a plain prompt: {error} (pip install prompt_toolkit)")
+            return None
+        return Editor(self.thread.call)
 
     def _do(self, text: str, session: Session) -> None:
         if is_command(text):

@@ -293,10 +293,10 @@ class Session:
             self.cache.put(_plan_key(source), "\n".join(map(code_key, order)).encode())
 
     def forms(
-        self, text: str, name: str = "<repl>", inside: Interaction | None = None
+        self, text: str | FileSource, name: str = "<repl>", inside: Interaction | None = None
     ) -> Iterator[Callable[[], Value]]:
         """For each form of a text what evaluates it, at the prompt or another; to be called at once."""
-        source = self._typed[name] = Source(name, text)
+        source = self._typed[name] = Source(name, text) if isinstance(text, str) else text
         for unit in (inside or self.world.prompt).units(source):
             with self._taking_back(unit):
                 compiled = self.engine.compile(unit, self.effort)

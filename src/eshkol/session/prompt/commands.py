@@ -134,7 +134,7 @@ def _load_file(talk: Talk, session: Session, path: Path) -> None:
     source = read_source(path)
     talk.file = source.path
     count = 0
-    for form in session.forms(source.text, file_name(source)):
+    for form in session.forms(source, file_name(source)):
         form()
         count += 1
     session.say(f"; {shown(source.path)}: {count} form{'' if count == 1 else 's'}")
