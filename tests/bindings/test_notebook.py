@@ -22,7 +22,8 @@ nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("ipykernel")
 
 from eshkol.bindings.notebook import display, spec  # noqa: E402  needs ipykernel
-from eshkol.bindings.notebook.rich import bundle_of, coloured, picture  # noqa: E402  it does, too
+from eshkol.bindings.notebook.rich import bundle_of, picture  # noqa: E402  it does, too
+from eshkol.session.colouring import coloured  # noqa: E402
 
 
 def png(red: int = 200) -> bytes:

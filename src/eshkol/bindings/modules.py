@@ -117,12 +117,7 @@ class SchemeModule(ModuleType):
         """Where texts are evaluated that see what stands in the file."""
         inside = self._inside
         if inside.prompt is None:
-            namespace = inside.module.expanded.namespace
-            inside.prompt = session.world.interaction(f"<in {_title(inside)}>", default=False)
-            for name in namespace.names():
-                binding = namespace.lookup(name)
-                if binding is not None:
-                    inside.prompt.namespace.bind(name, binding)
+            inside.prompt = session.inside(inside.module, f"<in {_title(inside)}>")
         return inside.prompt
 
     def has_changed(self) -> None:

@@ -119,10 +119,10 @@ def draw_images(images: Any, captions: Any = None, marks: Any = None) -> None:
     for start in range(0, len(array), per_row):
         part = range(start, min(start + per_row, len(array)))
         if colours:
-            lines = ["  ".join(_coloured(array[k], line) + " " * (cell - 2 - width) for k in part)
+            lines = ["  ".join(coloured(array[k], line) + " " * (cell - 2 - width) for k in part)
                      for line in range(0, height, 2)]  # fmt: skip
         else:
-            lines = ["  ".join(_plain(array[k, line]).ljust(cell - 2) for k in part) for line in range(height)]
+            lines = ["  ".join(plain_row(array[k, line]).ljust(cell - 2) for k in part) for line in range(height)]
         below = []
         for k in part:
             text = words[k].ljust(cell - 2)
@@ -139,11 +139,12 @@ def _write(text: str) -> None:
     sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
 
 
-def _plain(row: Any) -> str:
+def plain_row(row: Any) -> str:
+    """A row of pixels as letters, two for each."""
     return "".join(SHADES[round(value * (len(SHADES) - 1))] * 2 for value in row)
 
 
-def _coloured(image: Any, line: int) -> str:
+def coloured(image: Any, line: int) -> str:
     """Two rows of pixels as one line: the upper half of each character, and its background."""
     upper, lower = image[line], image[line + 1] if line + 1 < len(image) else np.zeros(image.shape[1])
     grey = [(round(255 * a), round(255 * b)) for a, b in zip(upper, lower, strict=True)]

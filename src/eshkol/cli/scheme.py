@@ -20,6 +20,7 @@ from eshkol.support import flags
 
 if TYPE_CHECKING:
     from eshkol.lang.source import Source
+    from eshkol.runtime.scheme import Root
     from eshkol.session import Session
 
 install()  # programs find Python by it
@@ -112,6 +113,12 @@ def add_commands(commands: Any) -> None:
         "what is allocated, and what stopped better code",
     )
     run.add_argument(
+        "--debug",
+        action="store_true",
+        help="at an error that the program does not handle, open a prompt: ,bt shows the calls, and its definitions "
+        "can be looked at",
+    )
+    run.add_argument(
         "file",
         nargs="?",
         metavar="FILE",
@@ -184,7 +191,7 @@ def run_repl(options: argparse.Namespace) -> int:
     from eshkol.session.repl import Repl
 
     enter(Path.cwd())
-    return Repl(heap_limit(options)).run()
+    return Repl(heap_limit(options), portrait).run()
 
 
 def run_program(options: argparse.Namespace) -> int:
@@ -192,6 +199,8 @@ def run_program(options: argparse.Namespace) -> int:
     from eshkol.session import on_session
 
     file = _program(options.file)
+    if getattr(options, "debug", False):
+        return _debug(file, options)
     source = _source(file)
 
     def work(session: Session) -> Any:
@@ -218,6 +227,27 @@ def _say_why(session: Session, source: Source) -> None:
     module = session.world.program(source)
     assert module.unit is not None
     print(*explained(module.unit), sep="\n", file=sys.stderr)
+
+
+def _debug(file: str, options: argparse.Namespace) -> int:
+    """Run a file, and open a prompt where it stops."""
+    from eshkol.lang.files import read_source
+    from eshkol.session.repl import Repl
+
+    if file == STANDARD_INPUT:
+        raise UsageError("--debug wants a file: what is typed at its prompt comes from the standard input")
+    source = read_source(Path(file))
+    return Repl(heap_limit(options), portrait).debug(source, [file, *options.args])
+
+
+def portrait(session: Session, value: Root, width: int) -> list[str]:
+    """A small picture of a tensor, for the prompt; drawing is imported when there is one."""
+    tags = session.machine.tags
+    if value.get().tag not in (tags["TENSOR"], tags["FOREIGN"]):
+        return []
+    from eshkol.bindings.portraits import drawn
+
+    return drawn(session, value, width)
 
 
 def _source(file: str) -> Source:

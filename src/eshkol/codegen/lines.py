@@ -66,6 +66,14 @@ class LineTable:
         _, file, line, column = self._rows[row] if row >= 0 else (0, "?", 0, 0)
         return Site(file, line, column)
 
+    def function_at(self, offset: int) -> tuple[int, int, str] | None:
+        """The function that has the code at an offset: where it begins, its size, its symbol."""
+        return next((f for f in self._functions if f[0] <= offset < f[0] + f[1]), None)
+
+    def places(self) -> dict[str, tuple[int, int]]:
+        """Where all functions are, and their sizes."""
+        return {name: (start, size) for start, size, name in self._functions}
+
     def _read_symbols(self) -> None:
         text = next(i for i, s in enumerate(self._sections) if s.name == ".text")
         table = next(s for s in self._sections if s.kind == 2)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterable, Set
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from blake3 import blake3
 
@@ -46,16 +46,35 @@ class _Loaded:
         self.code, self._anchor = (compiled.code, "main") if part is None else (part.code, part.anchor)
         self._table: LineTable | None = None
 
-    def site(self, address: int) -> Site | None:
-        """The call that returns to this address, if it is in this unit."""
-        from eshkol.codegen.lines import Site, table_of
+    def table(self) -> LineTable:
+        """What the object says of its functions and lines."""
+        from eshkol.codegen.lines import table_of
 
         if self._table is None:
             self._table = table_of(self.code)
-        found = self._table.find(address - self.main + self._table.symbols[self._anchor])
+        return self._table
+
+    def offset(self, address: int) -> int:
+        """Where in its code an address is."""
+        return address - self.main + self.table().symbols[self._anchor]
+
+    def site(self, address: int) -> Site | None:
+        """The call that returns to this address, if it is in this unit."""
+        from eshkol.codegen.lines import Site
+
+        table = self.table()
+        found = table.find(self.offset(address))
         if found is None or not found.line or self.compiled.places is None:
             return found
         return Site(*self.compiled.places[found.line - 1])
+
+
+class Code(NamedTuple):
+    """A function as machine code: its symbol, the object that has it, and where all functions in there lie."""
+
+    name: str
+    object: bytes
+    places: dict[str, tuple[int, int]]  # offset and size
 
 
 class Engine:
@@ -255,6 +274,15 @@ class Engine:
                         names = procedures_at(loaded.compiled.scopes, site.file, site.line, site.column)
                         found.append(replace(site, procedures=tuple(names), unit=loaded.compiled.name))
         return found
+
+    def code_at(self, address: int) -> Code | None:
+        """The function that has the code at an address, if it is in a unit."""
+        for loaded in (*self._loaded, *self._collected.values()):
+            if abs(address - loaded.main) < len(loaded.code):
+                found = loaded.table().function_at(loaded.offset(address))
+                if found is not None:
+                    return Code(found[2], loaded.code, loaded.table().places())
+        return None
 
     def cell(self, library: str, name: str) -> Root:
         """The place of a global variable, with its value where that is a primitive."""

@@ -292,13 +292,13 @@ class World:
         base = digest(contents.base, "program")
         return self._open("program", contents, base, lambda: program.write_program(self, contents, "program"), None)
 
-    def loaded(self, source: FileSource) -> SourceModule:
+    def loaded(self, source: FileSource, label: str | None = None) -> SourceModule:
         """A file as a module of its own, apart from those that this file was loaded or required as before."""
         number = self._loads[source.path] = self._loads.get(source.path, 0) + 1
         version = "" if number == 1 else f", load {number}"
         contents = Contents(source, digest(self._version, str(source.path), source.text, "loaded", version))
         contents.version = version
-        label, base = f"{contents.title} in Python", digest(contents.base, "loaded")
+        label, base = label or f"{contents.title} in Python", digest(contents.base, "loaded")
         return self._open(label, contents, base, lambda: program.write_loaded(self, contents), None)
 
     def interaction(self, label: str = "<repl>", default: bool = True) -> Interaction:
@@ -527,6 +527,15 @@ class World:
                 self.compiler.run(other)
                 self._has_run.add(other)
 
+    def try_module(self, module: Module) -> None:
+        """Run a module, which counts as run even where it fails: what it has defined by then can be looked at."""
+        for other in self.in_order(module):
+            if other is not module:
+                self.ensure(other)
+        assert self.compiler is not None
+        self._has_run.add(module)
+        self.compiler.run(module)
+
     def has_run(self, source: Source) -> None:
         """A program has run, and all that it needs, without anybody having asked this world."""
         self._has_run.update(self.in_order(self.program(source)))
@@ -542,6 +551,13 @@ class World:
             if not other.standard and not (isinstance(other, SourceModule) and other.source is source and other.closed):
                 return None
         return order
+
+    def waiting(self, cell: Cell) -> list[Module]:
+        """The modules that would run before the cell has its value."""
+        module = self.labels.get(cell.library)
+        if module is None or isinstance(module, BuiltIn) or module in self._has_run:
+            return []
+        return [other for other in self.in_order(module) if other not in self._has_run]
 
     def ensure_cell(self, cell: Cell) -> None:
         """Run the module that defines a cell, so that the cell has its value."""

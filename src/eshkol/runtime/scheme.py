@@ -425,6 +425,25 @@ class Machine:
         items = (Value * count).from_address(values.bits + layout()["Values.items"])
         return [Value.from_buffer_copy(item) for item in items]
 
+    def number(self, fixnum: Value) -> int:
+        """A small exact integer in Python."""
+        return int(fixnum.bits) - (1 << 64 if fixnum.bits >> 63 else 0)
+
+    def pair(self, value: Value) -> tuple[Value, Value]:
+        """The halves of a pair."""
+
+        def half(tag: str, bits: str) -> Value:
+            kind = ctypes.c_uint8.from_address(value.bits + layout()[tag]).value
+            return Value(kind, ctypes.c_uint64.from_address(value.bits + layout()[bits]).value)
+
+        return half("Object.a", "Pair.car"), half("Object.b", "Pair.cdr")
+
+    def elements(self, vector: Value, most: int) -> tuple[list[Value], int]:
+        """The first elements of a vector, so many of them at most; and how many it has."""
+        length = ctypes.c_int64.from_address(vector.bits + layout()["Vector.length"]).value
+        items = (Value * min(length, most)).from_address(vector.bits + layout()["Vector.items"])
+        return [Value.from_buffer_copy(item) for item in items], length
+
     def is_error(self, value: Value) -> bool:
         """Whether it is an error object."""
         answer = self.call("error-object?", value)

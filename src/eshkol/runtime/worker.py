@@ -47,6 +47,7 @@ class _Job:
         self.work = work
         self.result: Any = None
         self.failure: BaseException | None = None
+        self.errand: _Job | None = None  # what it wants done by whoever waits for it
         self.finished = self.overtaken = False  # the latter: whether Ctrl-C came too late for it
         self.done = threading.Lock()
         self.done.acquire()
@@ -61,6 +62,16 @@ class _Job:
             self.overtaken = take(threading.get_ident())
             self.finished = True
             self.done.release()
+
+    def answer(self) -> Any:
+        """What it returned or raised."""
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            try:
+                raise failure
+            finally:
+                del failure  # with its traceback and this frame it would be a cycle, and what the frames hold lives on
+        return self.result
 
 
 class Waiting(deferred):
@@ -142,7 +153,7 @@ class Worker:
 
     def __init__(self, stack_bytes: int = STACK_BYTES, name: str = "scheme") -> None:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._last: _Job | None = None
+        self._last: _Job | None = None  # the innermost, where one waits for an errand
         with _starting:
             before = threading.stack_size(stack_bytes)
             try:
@@ -151,10 +162,26 @@ class Worker:
             finally:
                 threading.stack_size(before)
 
-    def _serve(self) -> None:
-        while (job := self._jobs.get()) is not None:
+    def _serve(self, until: _Job | None = None) -> None:
+        while (job := self._jobs.get()) is not until and job is not None:
             job.run()
             del job  # what it holds is not held until the next one comes
+
+    def outside(self, work: Callable[[], T]) -> T:
+        """On the thread: what `work` returns, done by whoever waits for what the thread does, on theirs.
+
+        Whatever that calls here is done meanwhile, inside of what waits: a prompt within a program stands on this.
+        """
+        job = self._last
+        assert job is not None
+        errand = _Job(work)
+        job.done.release()
+        job.errand = errand  # in this order: whoever sees it can take what was released
+        self._serve(until=errand)
+        result: T = errand.answer()
+        if errand.overtaken:
+            raise KeyboardInterrupt
+        return result
 
     def call(self, work: Callable[[], T], waiting: Waiting | None = None) -> T:
         """What `work` returns on the thread; `waiting`, if someone has begun to wait before.
@@ -167,7 +194,7 @@ class Worker:
         if waiting is None:
             with Waiting() as waiting:
                 return self.call(work, waiting)
-        limit = sys.getrecursionlimit()
+        limit, outer = sys.getrecursionlimit(), self._last
         job = self._last = _Job(work)
         waiting.begin(self, job)
         try:
@@ -176,15 +203,11 @@ class Worker:
         finally:
             waiting.begin(self, None)
             sys.setrecursionlimit(limit)
-        failure, job.failure = job.failure, None
+            if outer is not None and outer.errand is not None:  # which this was called from
+                self._last = outer
         if take(self.thread) or job.overtaken:
-            failure = KeyboardInterrupt()
-        if failure is not None:
-            try:
-                raise failure
-            finally:
-                del failure  # with its traceback and this frame it would be a cycle, and what the frames hold lives on
-        result: T = job.result
+            job.failure = KeyboardInterrupt()
+        result: T = job.answer()
         return result
 
     def _wait(self, job: _Job, waiting: Waiting) -> None:
@@ -192,6 +215,13 @@ class Worker:
             job.done.acquire(timeout=waiting.pause())
             if job.finished:
                 return
+            if job.errand is not None:
+                job.done.acquire(blocking=False)
+                errand = job.errand
+                errand.run()
+                job.errand = None
+                self._jobs.put(errand)
+                continue
             waiting.look()
             if waiting.failure is not None:  # a handler of the user's does not want to wait any more
                 failure, waiting.failure = waiting.failure, None

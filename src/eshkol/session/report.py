@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from itertools import dropwhile, groupby
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from eshkol.codegen.lines import Site
 from eshkol.codegen.units import Engine
@@ -56,8 +56,7 @@ def scheme_error(scene: Scene, raised: SchemeRaised) -> SchemeError:
     machine, condition = scene.machine, raised.value.get()
     kind = kind_of(machine, condition) if is_error(machine, condition) else ""
     _check_pipe(machine, kind, condition)
-    sites = [site for site in scene.engine.sites(_addresses(machine, kind, condition)) if site.line]
-    sites = [site for site in dropwhile(lambda site: site.unit == RAISING, sites) if not _is_hidden(site)]
+    sites = _sites(scene, kind, condition)
     span = _span(scene, next((site for site in sites if not _is_standard(site)), None))
     notes = [(line, None) for line in _trace(sites)]
     if kind == "interrupt":
@@ -67,6 +66,31 @@ def scheme_error(scene: Scene, raised: SchemeRaised) -> SchemeError:
     hint = scene.who_brings(name) or undefined(name, scene.visible_names()) if name else None
     hint = hint or _hint(machine, kind, condition) or remedy(kind, said)
     return SchemeError(said, span=span, notes=tuple(notes), hint=hint)
+
+
+class Step(NamedTuple):
+    """A call that was under way: whose, how often one after the other, and where it is written."""
+
+    procedure: str
+    times: int
+    span: Span | None
+
+
+def steps(scene: Scene, raised: SchemeRaised) -> list[Step]:
+    """All calls that were under way when a condition was raised, the innermost first."""
+    machine, condition = scene.machine, raised.value.get()
+    kind = kind_of(machine, condition) if is_error(machine, condition) else ""
+    found = []
+    for shown_, same in groupby(_told(_sites(scene, kind, condition)), _shown):
+        site, *others = same
+        found.append(Step(shown_, 1 + len(others), None if _is_standard(site) else _span(scene, site)))
+    return found
+
+
+def _sites(scene: Scene, kind: str, condition: Value) -> list[Site]:
+    """The calls that were under way, from the one that raised."""
+    sites = [site for site in scene.engine.sites(_addresses(scene.machine, kind, condition)) if site.line]
+    return [site for site in dropwhile(lambda site: site.unit == RAISING, sites) if not _is_hidden(site)]
 
 
 def _hint(machine: Machine, kind: str, condition: Value) -> str | None:
@@ -125,18 +149,19 @@ def line_of(engine: Engine, addresses: Sequence[int]) -> tuple[str, int] | None:
 
 
 def _trace(sites: list[Site]) -> list[str]:
-    """A line for each call that was under way, the innermost first; the same one again and again is one line.
-
-    Of calls within the library one after the other, only the outermost is told: it is the one that the user made.
-    """
+    """A line for each call that was under way, the innermost first; the same one again and again is one line."""
     lines = []
-    kept = [site for site, outer in zip(sites, [*sites[1:], None], strict=False) if not _is_within(site, outer)]
-    for line, same in groupby(map(_shown, kept)):
+    for line, same in groupby(map(_shown, _told(sites))):
         count = len(list(same))
         lines.append(f"  in {line}{f' ({count} times)' if count > 1 else ''}")
     if len(lines) > FRAMES_SHOWN:
         lines[FRAMES_SHOWN:] = [f"  and {len(lines) - FRAMES_SHOWN} more"]
     return lines if len(lines) > 1 else []
+
+
+def _told(sites: list[Site]) -> list[Site]:
+    """Of calls within the library one after the other, only the outermost is told: it is the one that the user made."""
+    return [site for site, outer in zip(sites, [*sites[1:], None], strict=False) if not _is_within(site, outer)]
 
 
 def _shown(site: Site) -> str:

@@ -58,6 +58,7 @@ T = TypeVar("T")
 
 FAST_PROGRAM = "%fast-program"  # what compiled derivatives are asked for by (native/scheme/hostcalls.h)
 MAKE_READY = "%make-ready"  # and procedures that are called for the first time
+NOTE_CALL = "%note-call"  # and the prompt, of calls that it watches (lib/eshkol/tracing.esk)
 PROMPT_EFFORT = 1  # how much LLVM optimizes what is typed at a prompt (codegen/compiling.py)
 
 
@@ -88,6 +89,8 @@ class Session:
         self.ran: list[Name] = []  # and libraries, for an expression
         self._recorder: plans.Recorder | None = None
         self._program: tuple[Source, Module] | None = None  # the one that runs now
+        self.watcher: Callable[[list[Value]], None] | None = None  # what is told of calls that a prompt watches
+        self.watched: dict[Cell, Root] = {}  # what their variables held before
         self._begun: dict[Module, Callable[[], Root]] = {}  # modules that are compiled before it is their turn
 
     @property
@@ -130,6 +133,10 @@ class Session:
             return Root(self.machine, Value(self.machine.tags["BOOLEAN"], said))
         if operation == MAKE_READY:
             self.engine.make_ready(args[0].bits)
+            return Root(self.machine, self.machine.special("UNSPECIFIED"))
+        if operation == NOTE_CALL:
+            if self.watcher is not None:
+                self.watcher(args)
             return Root(self.machine, self.machine.special("UNSPECIFIED"))
         if operation == "%place-of":  # what the expander does not know
             from eshkol.session.report import place_of
@@ -203,6 +210,19 @@ class Session:
             self._keep_plan(*self._program)
         self.machine.enter(procedure.get())
 
+    def is_at_hand(self, cell: Cell) -> bool:
+        """Whether the value of a variable can be had without compiling anything."""
+        return all(self.cache.get(code_key(module)) is not None for module in self.world.waiting(cell))
+
+    def try_module(self, module: SourceModule) -> None:
+        """Run a module, which can be looked into also where it fails."""
+        try:
+            self.world.try_module(module)
+        except BaseException:
+            for cell in module.expanded.namespace.cells.values():
+                cell.sealed = cell.sealed and self._has_value(cell)  # whoever reads another one is told so
+            raise
+
     def execute(self, unit: Unit) -> None:
         """Run a unit now, while a program is being expanded."""
         if self._recorder is not None:
@@ -235,10 +255,23 @@ class Session:
 
     def load(self, source: FileSource) -> SourceModule:
         """Run a file as a module of its own, which can be looked into."""
-        self._sources[file_name(source)] = source
-        module = self.world.loaded(source)
+        module = self.opened(source)
         self.world.ensure(module)
         return module
+
+    def opened(self, source: FileSource, label: str | None = None) -> SourceModule:
+        """The same before it runs."""
+        self._sources[file_name(source)] = source
+        return self.world.loaded(source, label)
+
+    def inside(self, module: SourceModule, label: str) -> Interaction:
+        """A prompt that sees what stands in a module."""
+        prompt, namespace = self.world.interaction(label, default=False), module.expanded.namespace
+        for name in namespace.names():
+            binding = namespace.lookup(name)
+            if binding is not None:
+                prompt.namespace.bind(name, binding)
+        return prompt
 
     # ---- plans: which code runs for a program that depends on its text and the standard library alone ----------------
 
@@ -260,10 +293,10 @@ class Session:
             self.cache.put(_plan_key(source), "\n".join(map(code_key, order)).encode())
 
     def forms(
-        self, text: str, name: str = "<repl>", inside: Interaction | None = None
+        self, text: str | FileSource, name: str = "<repl>", inside: Interaction | None = None
     ) -> Iterator[Callable[[], Value]]:
         """For each form of a text what evaluates it, at the prompt or another; to be called at once."""
-        source = self._typed[name] = Source(name, text)
+        source = self._typed[name] = Source(name, text) if isinstance(text, str) else text
         for unit in (inside or self.world.prompt).units(source):
             with self._taking_back(unit):
                 compiled = self.engine.compile(unit, self.effort)
@@ -519,6 +552,10 @@ class SessionThread:
                 return self.worker.call(job, waiting)
             finally:
                 bring_back(job)
+
+    def outside(self, work: Callable[[], T]) -> T:
+        """On the session's thread: what `work` returns on the thread that waits for it; it may call here."""
+        return self.worker.outside(work)
 
     def close(self) -> None:
         if self.session is not None and not self.worker.is_busy:  # else the process is being left, in the middle of it

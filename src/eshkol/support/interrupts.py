@@ -17,6 +17,8 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import get_ident
 from types import FrameType, TracebackType
 from typing import Any, ClassVar, Protocol, Self
@@ -177,6 +179,21 @@ class deferred(Held):
             raise failure
         if _asked and self.earlier is not None and self._around is None:
             check()
+
+
+@contextmanager
+def hearing() -> Iterator[None]:
+    """Within it Python waits for a person: Ctrl-C is a KeyboardInterrupt at once, also inside of `deferred`."""
+    innermost = getattr(_signals.getsignal(_SIGINT), "__self__", None)
+    block = innermost if isinstance(innermost, deferred) else None
+    if block is not None:
+        block.hearing = True
+    try:
+        check()
+        yield
+    finally:
+        if block is not None:
+            block.hearing = False
 
 
 class uninterrupted(Held):

@@ -17,11 +17,13 @@ from ipykernel.kernelbase import Kernel
 from eshkol.bindings.guest import in_session
 from eshkol.bindings.notebook import display
 from eshkol.bindings.notebook.cells import run_cell, start
-from eshkol.bindings.notebook.rich import Bundle, coloured
+from eshkol.bindings.notebook.rich import Bundle
 from eshkol.errors import EshkolError
 from eshkol.lang.reader import read
 from eshkol.lang.source import Source
-from eshkol.session.describing import about_name, completions, is_unfinished, name_at, operator_at
+from eshkol.session.colouring import coloured
+from eshkol.session.completing import completions_at, name_at, operator_at
+from eshkol.session.describing import about_name, is_unfinished
 from eshkol.support.warning import show_at_scheme
 from eshkol.version import __version__
 
@@ -101,9 +103,10 @@ class EshkolKernel(Kernel):
     # ---- what the notebook asks while someone types -----------------------------------------------------------------
 
     async def do_complete(self, code: str, cursor_pos: int) -> dict[str, Any]:
-        """The names that begin as the one at the cursor does."""
-        start_, end = name_at(code, cursor_pos)
-        matches = in_session(partial(completions, word=code[start_:cursor_pos]))
+        """The names that begin as the one at the cursor does; libraries in an import, files in a string."""
+        start_, found = in_session(partial(completions_at, text=code, cursor=cursor_pos))
+        end = max(cursor_pos, name_at(code, cursor_pos)[1])
+        matches = [one.text for one in found]
         return {"status": "ok", "matches": matches, "cursor_start": start_, "cursor_end": end, "metadata": {}}
 
     async def do_inspect(

@@ -19,10 +19,10 @@ from typing import Any, Protocol
 from eshkol.bindings.evaluate import evaluate
 from eshkol.bindings.guest import in_session
 from eshkol.bindings.notebook.cells import start
-from eshkol.bindings.notebook.rich import coloured
 from eshkol.bindings.prompt import define, value_at_prompt
 from eshkol.errors import EshkolError
-from eshkol.session.describing import completions, name_at
+from eshkol.session.colouring import coloured
+from eshkol.session.completing import completions, name_at
 from eshkol.support.tracebacks import show_in_ipython
 
 MAGIC, MATCHER = "eshkol", "eshkol.names"

@@ -1,7 +1,7 @@
-"""Values and errors as notebooks show them: bundles of MIME types, and text with colours.
+"""Values as notebooks show them: bundles of MIME types.
 
-Comes in: a Python value, the bytes or the path of a picture, an error. Goes out: what the messages of Jupyter hold:
-`{"image/png": base64, …}`, lines with ANSI colours.
+Comes in: a Python value, the bytes or the path of a picture. Goes out: what the messages of Jupyter hold:
+`{"image/png": base64, …}`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from eshkol.errors import EshkolError, Interrupted
+from eshkol.errors import EshkolError
 
 Bundle = dict[str, Any]
 
@@ -32,8 +32,6 @@ PICTURES = {  # by how their bytes begin
     b"<svg": "image/svg+xml",
     b"<?xml": "image/svg+xml",
 }
-
-RESET, BOLD, DIM, RED, GREEN, CYAN = "\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[36m"
 
 
 def bundle_of(value: Any) -> Bundle:
@@ -102,26 +100,3 @@ def _tensors() -> tuple[type, ...]:
     """The class of tensors; nothing, where nothing has made one."""
     module = sys.modules.get("eshkol.tensors.value")
     return () if module is None else (module.Tensor,)
-
-
-def coloured(error: BaseException) -> list[str]:
-    """An error as lines with colours: the message, the line with its caret, who called whom, the hint."""
-    if isinstance(error, Interrupted) or not isinstance(error, EshkolError):
-        word = "interrupted" if isinstance(error, (Interrupted, KeyboardInterrupt)) else type(error).__name__
-        lines = str(error).splitlines()
-        return [f"{BOLD}{RED}{word}{RESET}", *map(_coloured_line, lines[1:] if lines[:1] == [word] else lines)]
-    first, *rest = str(error).splitlines() or [type(error).__name__]
-    return [f"{BOLD}{RED}error:{RESET} {BOLD}{first}{RESET}", *map(_coloured_line, rest)]
-
-
-def _coloured_line(line: str) -> str:
-    bare = line.strip()
-    if bare.startswith("-->"):
-        return f"{CYAN}{line}{RESET}"
-    if bare and not bare.strip("^~"):
-        return f"{RED}{line}{RESET}"
-    if bare.startswith("hint:"):
-        return f"{GREEN}{line}{RESET}"
-    if line.startswith(("  in ", "  and ")):
-        return f"{DIM}{line}{RESET}"
-    return line
