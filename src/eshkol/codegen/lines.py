@@ -66,6 +66,15 @@ class LineTable:
         _, file, line, column = self._rows[row] if row >= 0 else (0, "?", 0, 0)
         return Site(file, line, column)
 
+    def ranges(self) -> list[tuple[int, Site | None]]:
+        """Where a function, or the code of another line of it, begins, and the line; None where all code ends."""
+        found: list[tuple[int, Site | None]] = []
+        for start, size, _ in self._functions:
+            at = {start, *self._starts[bisect_right(self._starts, start) : bisect_right(self._starts, start + size - 1)]}
+            found += [(place, self.find(place + 1)) for place in sorted(at)]
+        end = max((start + size for start, size, _ in self._functions), default=0)
+        return [*found, (end, None)]
+
     def _read_symbols(self) -> None:
         text = next(i for i, s in enumerate(self._sections) if s.name == ".text")
         table = next(s for s in self._sections if s.kind == 2)

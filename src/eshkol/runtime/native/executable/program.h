@@ -1,0 +1,48 @@
+/* What a program that was built ahead of time brings along (src/eshkol/executable/build.py writes it): its code, its
+ * constants as text, and the tables by which errors name lines. */
+#ifndef ESHKOL_EXECUTABLE_PROGRAM_H
+#define ESHKOL_EXECUTABLE_PROGRAM_H
+
+#include "value.h"
+
+#pragma GCC visibility push(hidden)
+
+enum SiteFlags { SITE_STANDARD = 1, SITE_HIDDEN = 2, SITE_RAISING = 4 };
+
+/* A place in the source from which something is called. Texts are offsets into the program's strings. */
+typedef struct {
+    uint32_t trace;          /* the line that a backtrace has for it */
+    uint32_t file, line, column;
+    uint32_t text;           /* the line of the source, or as much of it as is shown */
+    uint32_t before, marked; /* characters in front of the caret, and from it on */
+    uint32_t flags;
+} Site;
+
+typedef struct {
+    const void *entry;       /* evaluates the program */
+    Value *values;           /* constants, and global variables behind them */
+    int64_t value_count, constant_count;
+    const char *constants;   /* as text */
+    int64_t constant_bytes;
+    const char *code;        /* what the addresses of the table count from */
+    const uint32_t *starts;  /* in ascending order: from here on ... */
+    const uint32_t *places;  /* ... code belongs to this site, or to none: NO_SITE */
+    int64_t start_count;
+    const Site *sites;
+    const char *strings;
+} Program;
+enum { NO_SITE = -1 };
+
+extern const Program esk_program;
+
+/* Begins the program's context: its constants are there, nothing has run. Null: there is no memory. `condition` is set
+ * where the constants cannot be made. */
+Context *esk_begin_program(uint64_t heap_limit);
+/* Runs it on this thread: as esk_enter. */
+uint64_t esk_run_program(Context *, Value *result);
+/* Tells on standard error what an uncaught condition says, and where it was raised; the exit code. */
+int esk_report(Context *, Value condition);
+
+#pragma GCC visibility pop
+
+#endif
