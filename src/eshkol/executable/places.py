@@ -80,11 +80,11 @@ def _site(site: Site, strings: Strings, find: Callable[[str], Source | None]) ->
     if source is None:
         return SITE.pack(trace, strings.add(Path(site.file).name), site.line, site.column, 0, 0, 0, flags)
     span = span_of(source, site)
-    first, text = _window(span.text.expandtabs(1), span.column - 1)
-    marked = max(1, min(span.length, len(text) - (span.column - 1 - first)))
-    return SITE.pack(
-        trace, strings.add(span.file), span.line, span.column, strings.add(text), span.column - 1 - first, marked, flags
-    )
+    left_out, text = _window(span.text.expandtabs(1), span.column - 1)
+    before = span.column - 1 - left_out
+    marked = max(1, min(span.length, len(text) - before))
+    file, shown = strings.add(span.file), strings.add(text)
+    return SITE.pack(trace, file, span.line, span.column, shown, before, marked, flags)
 
 
 def _window(text: str, place: int) -> tuple[int, str]:

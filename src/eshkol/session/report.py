@@ -173,7 +173,7 @@ def _span(scene: Scene, site: Site | None) -> Span | None:
 
 def span_of(source: Source, site: Site) -> Span:
     """The form that a call is, in the text that it stands in."""
-    start = source.offset(site.line, site.column)
+    start = source.offset(site.line, max(1, site.column))  # 0: LLVM put together what stands in several places of it
     return Place(source, start, start + _extent(source.text[start : start + LONGEST_FORM])).span
 
 
