@@ -53,15 +53,21 @@ def program_of(text: str, check: Callable[[str], object]) -> tuple[str, int]:
 
 def _written(checks: list[Check], left_out: set[int]) -> tuple[str, list[int]]:
     """The program, and the number of the form that each of its lines belongs to."""
-    parts = [PRELUDE]
-    lines = [-1] * PRELUDE.count("\n")
+    imports = [check.form.removeprefix("(import").removesuffix(")") for check in checks if _imports(check)]
+    head = f"(import (eshkol){' '.join(imports)})\n{PRELUDE}" if imports else PRELUDE
+    parts = [head]
+    lines = [-1] * head.count("\n")
     for number, check in enumerate(checks):
-        if number in left_out:
+        if number in left_out or _imports(check):
             continue
         form = check.form if DEFINES.match(check.form) else f"(%said {number} (lambda () {check.form}))"
         parts.append(form + "\n")
         lines += [number] * (form.count("\n") + 1)
     return "".join(parts), [*lines, len(checks) - 1]
+
+
+def _imports(check: Check) -> bool:
+    return check.form.startswith("(import ")
 
 
 def folder_of_transcripts() -> Path:

@@ -16,6 +16,7 @@ from pathlib import Path
 from eshkol.codegen.compiling import entries_text
 from eshkol.codegen.lines import table_of
 from eshkol.errors import EshkolError
+from eshkol.executable.hints import hint_table
 from eshkol.executable.places import Places, places_of
 from eshkol.executable.runtime import runtime_object
 from eshkol.executable.text import PREFIX, ProgramText, program_text, with_symbols
@@ -96,13 +97,15 @@ def _data(text: ProgramText, places: Places, code: bytes) -> str:
     constants = " ".join(text.constants).encode("utf-8", "surrogatepass")
     words = lambda numbers: b"".join(number.to_bytes(4, "little") for number in numbers)
     tables = {"constants": constants + b"\0", "starts": words(places.starts), "places": words(places.places),
-              "sites": bytes(places.sites), "strings": bytes(places.strings.data) or b"\0"}  # fmt: skip
+              "sites": bytes(places.sites), "strings": bytes(places.strings.data) or b"\0",
+              "hints": hint_table()}  # fmt: skip
     lines = [f"@{name} = internal constant [{len(data)} x i8] c\"{_escaped(data)}\", align 8" for name, data in tables.items()]
     offset = table_of(code).symbols["main"]
     fields = [
         f"ptr @{PREFIX}main", f"ptr @{PREFIX}constants", f"i64 {text.values}", f"i64 {len(text.constants)}",
         "ptr @constants", f"i64 {len(constants)}", f"ptr getelementptr (i8, ptr @{PREFIX}main, i64 {-offset})",
         "ptr @starts", "ptr @places", f"i64 {len(places.starts)}", "ptr @sites", "ptr @strings",
+        "ptr @hints",
     ]  # fmt: skip
     types = ", ".join(one.split()[0] for one in fields)
     return "\n".join([

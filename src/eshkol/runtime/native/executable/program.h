@@ -30,6 +30,7 @@ typedef struct {
     int64_t start_count;
     const Site *sites;
     const char *strings;
+    const char *hints;       /* rows of three texts: the kind of an error, a pattern of its message, what to do */
 } Program;
 enum { NO_SITE = -1 };
 
@@ -42,6 +43,7 @@ Context *esk_begin_program(uint64_t heap_limit);
 uint64_t esk_run_program(Context *, Value *result);
 /* Tells on standard error what an uncaught condition says, and where it was raised; the exit code. */
 int esk_report(Context *, Value condition);
+void esk_tell_hint(const char *kind, const char *message);
 
 #pragma GCC visibility pop
 

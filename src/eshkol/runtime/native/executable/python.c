@@ -14,9 +14,8 @@ bool python_is_procedure(Value value) {
     return value.tag == TAG_PROCEDURE && ((Closure *)esk_pointer(value))->procedure == &python_row;
 }
 
-static Value tensor_procedure(Context *context, Value function, Value name) {
-    if (!esk_is(function, TAG_SYMBOL)) esk_wrong_type(context, "%tensor-procedure", 1, function, "a symbol");
-    if (!esk_is(name, TAG_SYMBOL)) esk_wrong_type(context, "%tensor-procedure", 2, name, "a symbol");
+/* A procedure that would call the function that is registered under the first name. */
+static Value procedure(Context *context, Value function, Value name) {
     Closure *closure = esk_allocate(context, sizeof *closure + 2 * sizeof(Value), TAG_PROCEDURE);
     closure->head.count = 2;
     closure->entry = esk_python_entry;
@@ -24,6 +23,12 @@ static Value tensor_procedure(Context *context, Value function, Value name) {
     closure->captured[0] = function;
     closure->captured[1] = name;
     return esk_object(closure);
+}
+
+static Value tensor_procedure(Context *context, Value function, Value name) {
+    if (!esk_is(function, TAG_SYMBOL)) esk_wrong_type(context, "%tensor-procedure", 1, function, "a symbol");
+    if (!esk_is(name, TAG_SYMBOL)) esk_wrong_type(context, "%tensor-procedure", 2, name, "a symbol");
+    return procedure(context, function, name);
 }
 
 Value esk_library_name(Value procedure) {
@@ -52,14 +57,23 @@ Value esk_python_text(Context *context, Value value, bool display) {
     no_python(context, NULL);
 }
 
+/* What clocks ask for is done: no tensor waits to be computed where there are none. */
+static bool is_done(Value function) {
+    const Value *captured = ((Closure *)esk_pointer(function))->captured;
+    return !strcmp(((Symbol *)esk_pointer(captured[0]))->name, "pending:settle");
+}
+
 static Value python_apply(Context *context, const Value *args, int64_t count) {
     Value who = count > 2 ? args[2] : ESK_FALSE;
-    no_python(context, who.tag == TAG_SYMBOL ? ((Symbol *)esk_pointer(who))->name : NULL);
+    if (!python_is_procedure(args[0])) esk_wrong_type(context, "%python-apply", 1, args[0], "a Python object");
+    if (is_done(args[0])) return ESK_UNSPECIFIED;
+    if (who.tag != TAG_SYMBOL) who = esk_library_name(args[0]);
+    no_python(context, ((Symbol *)esk_pointer(who))->name);
 }
 
 static Value python_function(Context *context, Value name) {
-    (void)name;
-    no_python(context, NULL);
+    if (!esk_is(name, TAG_SYMBOL)) esk_wrong_type(context, "%python-function", 1, name, "a symbol");
+    return procedure(context, name, name);
 }
 
 static Value is_python_object(Context *context, Value value) {

@@ -104,6 +104,7 @@ static void add(Text *text, const char *bytes, size_t count) {
             text->room = room;
         }
         text->bytes[text->used++] = bytes[i];
+        text->bytes[text->used] = 0;
     }
 }
 
@@ -195,5 +196,7 @@ int esk_report(Context *context, Value condition) {
     fprintf(stderr, "error: %.*s%s\n", (int)said.used, said.bytes ? said.bytes : "", said.cut ? " …" : "");
     tell_line(line);
     tell_trace(sites, found);
+    Value kind = is_error ? field_of(condition, FIELD_KIND) : ESK_FALSE;
+    if (esk_is(kind, TAG_SYMBOL) && said.bytes) esk_tell_hint(((Symbol *)esk_pointer(kind))->name, said.bytes);
     return FAILED;
 }
