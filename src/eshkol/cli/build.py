@@ -18,12 +18,14 @@ EPILOG = """\
 examples:
   eshkol build hello.esk                    an executable 'hello'
   eshkol build hello.esk -o bin/hello --strip --static
+  eshkol build shapes.esk --shared          a C library 'libshapes.so' and its header 'shapes.h'
   docs/executables.md says what is in an executable, and what is not"""
 
 
 def add_commands(parser: Any) -> None:
     parser.add_argument("file", metavar="FILE", help="the program, an .esk file")
     parser.add_argument("-o", "--output", metavar="FILE", help="the file to write (default: the program's name)")
+    parser.add_argument("--shared", action="store_true", help="make a C library of what the file provides")
     parser.add_argument("--static", action="store_true", help="without any library of the system's")
     parser.add_argument("--strip", action="store_true", help="without symbols and debug information")
     parser.add_argument("--native", action="store_true", help="for processors like this one alone")
@@ -33,21 +35,27 @@ def add_commands(parser: Any) -> None:
 
 def build_program(options: argparse.Namespace) -> int:
     """Build a file."""
-    from eshkol.executable.build import Options, build
+    from eshkol.executable.build import Builder, Options
     from eshkol.lang.files import read_source
     from eshkol.session import on_session
 
     file = Path(options.file)
-    output = Path(options.output or file.stem)
+    suffix, prefix = (".so", "lib") if options.shared else ("", "")
+    output = Path(options.output or f"{prefix}{file.stem}{suffix}")
     if output.is_dir():
         raise UsageError(f"'{output}' is a folder; say with -o which file to write", "eshkol build")
+    if options.shared and options.static:
+        raise UsageError("a library is either --shared or not made at all: --static is for executables", "eshkol build")
     source = read_source(file)
     wanted = Options(static=options.static, strip=options.strip, native=options.native)
 
     def work(session: Session) -> None:
-        module = session.world.program(source)
         find = lambda name: source if name == str(source.path) else session.source(name)
-        built = build(session.world, module, output, session.cache, find, wanted)
+        builder = Builder(session.world, session.cache, find, wanted)
+        if options.shared:
+            built = builder.library(session.world.file_module(source.path), output)
+        else:
+            built = builder.executable(session.world.program(source), output)
         if options.verbose:
             session.say(f"{built.path}: {built.size:,} bytes, {built.kept} forms; {built.dropped} that nothing reaches")
 

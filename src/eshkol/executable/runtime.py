@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from eshkol.llvm.elf import is_elf, renamed
 from eshkol.runtime.scheme_table import primitive_symbols, rows
 from eshkol.support.c_compiler import run_compiler
 from eshkol.support.store import ProgramCache
@@ -26,6 +27,7 @@ FLAGS = (
     "-O2", "-std=c11", "-fPIC", "-pthread", "-fno-omit-frame-pointer", "-U_FORTIFY_SOURCE", "-ffunction-sections",
     "-fdata-sections", "-fvisibility=hidden", "-Wall", "-Wextra",
 )  # fmt: skip
+INCLUDES = (f"-I{NATIVE}", *(f"-I{NATIVE / part}" for part in ("scheme", "executable")))
 _PARAMETERS = {
     "0": ("Context *context", "context"),
     "1": ("Context *context, Value a", "context, a"),
@@ -51,15 +53,14 @@ def _compiled(compiler: Sequence[str], flags: Sequence[str], texts: dict[str, st
         made = Path(folder)
         for name, text in texts.items():
             (made / f"{name}.c").write_text(text, encoding="utf-8")
-        includes = [f"-I{NATIVE}", *(f"-I{NATIVE / part}" for part in ("scheme", "executable"))]
-
         def compile_one(name: str) -> None:
-            run_compiler([*compiler, *flags, *includes, "-c", f"{name}.c", "-o", f"{name}.o"], made)
+            run_compiler([*compiler, *flags, *INCLUDES, "-c", f"{name}.c", "-o", f"{name}.o"], made)
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(compile_one, texts))
         run_compiler([*compiler, "-r", "-nostdlib", "-o", "runtime.o", *(f"{name}.o" for name in texts)], made)
-        return (made / "runtime.o").read_bytes()
+        whole = (made / "runtime.o").read_bytes()
+        return renamed(whole, "") if is_elf(whole) else whole  # no one outside of a library is to see its names
 
 
 def _texts() -> dict[str, str]:

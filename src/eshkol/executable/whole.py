@@ -38,7 +38,7 @@ def whole_program(world: World, module: SourceModule, wanted: Iterable[Cell] = (
     order = [other for other in world.in_order(module) if isinstance(other, SourceModule)]
     cells = {(cell.library, cell.name): cell for other in order for cell in other.unit.cells}
     _share_cells(order, cells)
-    kept = _reached(order, [cells[cell.library, cell.name] for cell in wanted])
+    kept = _reached(order, [cells.get((cell.library, cell.name), cell) for cell in wanted])
     forms = [form for other in order for form in other.unit.forms if id(form) in kept]
     defined = {form.cell for form in forms if isinstance(form, DefineGlobal)}
     whole = sum(len(other.unit.forms) for other in order)

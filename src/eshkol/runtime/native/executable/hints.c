@@ -21,43 +21,43 @@ static int characters(const char *text, regoff_t from, regoff_t to) {
     return count;
 }
 
-static void tell(const char *hint, const char *message, const regmatch_t *groups) {
-    fputs("hint: ", stderr);
+static void tell(FILE *out, const char *hint, const char *message, const regmatch_t *groups) {
+    fputs("hint: ", out);
     for (; *hint; hint++) {
         if (*hint >= MOST_GROUPS) {
-            fputc(*hint, stderr);
+            fputc(*hint, out);
             continue;
         }
         regmatch_t group = groups[(int)*hint];
-        if (characters(message, group.rm_so, group.rm_eo) > LONGEST) fputs("…", stderr);
-        else fprintf(stderr, "%.*s", (int)(group.rm_eo - group.rm_so), message + group.rm_so);
+        if (characters(message, group.rm_so, group.rm_eo) > LONGEST) fputs("…", out);
+        else fprintf(out, "%.*s", (int)(group.rm_eo - group.rm_so), message + group.rm_so);
     }
-    fputc('\n', stderr);
+    fputc('\n', out);
 }
 
 static const char *next(const char *text) { return text + strlen(text) + 1; }
 
-static void tell_of_arguments(const char *message, const char *several) {
+static void tell_of_arguments(FILE *out, const char *message, const char *several) {
     regmatch_t groups[MOST_GROUPS];
     if (!matches("takes (at least |at most )?([0-9]+)( (to|or) ([0-9]+))? arguments?, but was given ([0-9]+)", message,
                  groups)) {
-        if (matches("expected 1 value, but got [1-9]", message, groups)) fprintf(stderr, "hint: %s\n", several);
+        if (matches("expected 1 value, but got [1-9]", message, groups)) fprintf(out, "hint: %s\n", several);
         return;
     }
     int least = atoi(message + groups[2].rm_so), given = atoi(message + groups[6].rm_so);
     int most = groups[5].rm_so < 0 ? least : atoi(message + groups[5].rm_so);
-    if (given < least) fprintf(stderr, "hint: %d more must be given\n", least - given);
+    if (given < least) fprintf(out, "hint: %d more must be given\n", least - given);
     else
-        fprintf(stderr, "hint: %d must be left out, or a parenthesis stands in the wrong place\n", given - most);
+        fprintf(out, "hint: %d must be left out, or a parenthesis stands in the wrong place\n", given - most);
 }
 
-void esk_tell_hint(const char *kind, const char *message) {
+void esk_tell_hint(FILE *out, const char *kind, const char *message) {
     regmatch_t groups[MOST_GROUPS];
     const char *row = esk_program.hints;
     for (; *row; row = next(next(next(row))))
         if (!strcmp(row, kind) && matches(next(row), message, groups)) {
-            tell(next(next(row)), message, groups);
+            tell(out, next(next(row)), message, groups);
             return;
         }
-    if (!strcmp(kind, "wrong-arity")) tell_of_arguments(message, next(row));
+    if (!strcmp(kind, "wrong-arity")) tell_of_arguments(out, message, next(row));
 }

@@ -77,7 +77,7 @@ static void *run(void *unused) {
     Value result = ESK_UNSPECIFIED;
     switch (esk_run_program(context, &result)) {
     case 0: process.code = flushed(context, 0); break;
-    case 1: process.code = esk_report(context, result); break;
+    case 1: process.code = esk_report(context, result, stderr); break;
     default: process.code = flushed(context, (int)(result.bits & 255)); break;
     }
     return NULL;

@@ -5,6 +5,8 @@
 
 #include "value.h"
 
+#include <stdio.h>
+
 #pragma GCC visibility push(hidden)
 
 enum SiteFlags { SITE_STANDARD = 1, SITE_HIDDEN = 2, SITE_RAISING = 4 };
@@ -36,14 +38,14 @@ enum { NO_SITE = -1 };
 
 extern const Program esk_program;
 
-/* Begins the program's context: its constants are there, nothing has run. Null: there is no memory. `condition` is set
- * where the constants cannot be made. */
+/* Begins the program's context on this thread: its constants are there, nothing has run. Null: there is no memory. */
 Context *esk_begin_program(uint64_t heap_limit);
+void esk_use_this_thread(Context *); /* stack.c */
 /* Runs it on this thread: as esk_enter. */
 uint64_t esk_run_program(Context *, Value *result);
-/* Tells on standard error what an uncaught condition says, and where it was raised; the exit code. */
-int esk_report(Context *, Value condition);
-void esk_tell_hint(const char *kind, const char *message);
+/* Writes what an uncaught condition says, and where it was raised; the exit code. */
+int esk_report(Context *, Value condition, FILE *);
+void esk_tell_hint(FILE *, const char *kind, const char *message);
 
 #pragma GCC visibility pop
 

@@ -1,6 +1,6 @@
 /* Conditions that no one handled, told as `eshkol run` tells them: the message, the line with a caret, who called whom.
  *
- * In: a condition. Out: text on standard error. Which line an address belongs to stands in the program's tables; what
+ * In: a condition. Out: text in a file. Which line an address belongs to stands in the program's tables; what
  * is told of each line was written there when the program was built (src/eshkol/executable/places.py). */
 #include "program.h"
 #include "heap.h"
@@ -47,7 +47,7 @@ static bool is_within(const Site *site, const Site *outer) {
     return outer && site->flags & SITE_STANDARD && outer->flags & SITE_STANDARD;
 }
 
-static void tell_trace(const Site **sites, int count) {
+static void tell_trace(FILE *out, const Site **sites, int count) {
     const char *lines[MOST_SITES];
     int times[MOST_SITES], told = 0;
     for (int i = 0; i < count; i++) {
@@ -60,22 +60,22 @@ static void tell_trace(const Site **sites, int count) {
         }
     }
     for (int i = 0; told > 1 && i < told && i < FRAMES_SHOWN; i++) {
-        fprintf(stderr, "  in %s", lines[i]);
-        if (times[i] > 1) fprintf(stderr, " (%d times)", times[i]);
-        fputc('\n', stderr);
+        fprintf(out, "  in %s", lines[i]);
+        if (times[i] > 1) fprintf(out, " (%d times)", times[i]);
+        fputc('\n', out);
     }
-    if (told > FRAMES_SHOWN) fprintf(stderr, "  and %d more\n", told - FRAMES_SHOWN);
+    if (told > FRAMES_SHOWN) fprintf(out, "  and %d more\n", told - FRAMES_SHOWN);
 }
 
-static void tell_line(const Site *site) {
+static void tell_line(FILE *out, const Site *site) {
     if (!site) return;
     const char *strings = esk_program.strings;
-    fprintf(stderr, "  --> %s:%u:%u\n%5u | %s\n", strings + site->file, site->line, site->column, site->line,
+    fprintf(out, "  --> %s:%u:%u\n%5u | %s\n", strings + site->file, site->line, site->column, site->line,
             strings + site->text);
     int gutter = snprintf(NULL, 0, "%5u | ", site->line);
-    fprintf(stderr, "%*s^", gutter + (int)site->before, "");
-    for (uint32_t i = 1; i < site->marked; i++) fputc('~', stderr);
-    fputc('\n', stderr);
+    fprintf(out, "%*s^", gutter + (int)site->before, "");
+    for (uint32_t i = 1; i < site->marked; i++) fputc('~', out);
+    fputc('\n', out);
 }
 
 /* ---- what it says ----------------------------------------------------------------------------------------------- */
@@ -161,7 +161,7 @@ static bool ends_with(const Text *text, const char *end) {
     return text->used >= size && !memcmp(text->bytes + text->used - size, end, size);
 }
 
-int esk_report(Context *context, Value condition) {
+int esk_report(Context *context, Value condition, FILE *out) {
     bool is_error = esk_is_error(context, condition);
     const Site *sites[MOST_SITES];
     int64_t count;
@@ -184,19 +184,19 @@ int esk_report(Context *context, Value condition) {
     esk_enter_primitive(context, &end_line_row, NULL, 0, &unused);
     int error = esk_flush_standard_ports(context);
     if (is_error && has_kind(condition, "interrupt")) {
-        fputs("interrupted\n", stderr);
-        tell_line(line);
-        tell_trace(sites, found);
+        fputs("interrupted\n", out);
+        tell_line(out, line);
+        tell_trace(out, sites, found);
         return INTERRUPTED;
     }
     said.used = 0;
     if (esk_enter_primitive(context, &describe_row, &condition, 1, &unused)) add(&said, " …", 4);
     bool is_pipe = is_error && has_kind(condition, "file-error") && ends_with(&said, "Broken pipe \"standard output\"");
     if (is_pipe || (error && !said.used)) return BROKEN_PIPE;
-    fprintf(stderr, "error: %.*s%s\n", (int)said.used, said.bytes ? said.bytes : "", said.cut ? " …" : "");
-    tell_line(line);
-    tell_trace(sites, found);
+    fprintf(out, "error: %.*s%s\n", (int)said.used, said.bytes ? said.bytes : "", said.cut ? " …" : "");
+    tell_line(out, line);
+    tell_trace(out, sites, found);
     Value kind = is_error ? field_of(condition, FIELD_KIND) : ESK_FALSE;
-    if (esk_is(kind, TAG_SYMBOL) && said.bytes) esk_tell_hint(((Symbol *)esk_pointer(kind))->name, said.bytes);
+    if (esk_is(kind, TAG_SYMBOL) && said.bytes) esk_tell_hint(out, ((Symbol *)esk_pointer(kind))->name, said.bytes);
     return FAILED;
 }
