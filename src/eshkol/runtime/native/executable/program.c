@@ -1,6 +1,7 @@
 /* A program that was built ahead of time: its context, its constants, and how it is run. */
 #include "program.h"
 #include "heap.h"
+#include "hostcalls.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +15,31 @@ Value esk_primitive_procedure(Context *context, const Primitive *row) {
     esk_fail(context, ERROR_SYSTEM, row->name, "this program was built without it", 0);
 }
 
+/* What the host would answer: where something was called stands in the program's tables; nothing else can be answered,
+ * and derivatives are computed by differentiated numbers. */
+static void answer(Context *context, int64_t operation, const Value *args, int64_t count, Value *result,
+                   uint64_t *failed) {
+    (void)count;
+    *result = ESK_FALSE;
+    if (operation == HOST_FAST_PROGRAM) return;
+    if (operation == HOST_PLACE) {
+        const Bytevector *trace = esk_pointer(args[0]);
+        char place[1024];
+        if (esk_place_of((const uint64_t *)(const void *)trace->bytes, trace->length / 8, place, sizeof place))
+            *result = esk_string_utf8(context, place, (int64_t)strlen(place));
+        return;
+    }
+    static const char message[] =
+        "this needs the compiler, and the program was built without it; run it with `eshkol run`";
+    *result = esk_string_utf8(context, message, (int64_t)strlen(message));
+    *failed = 1 + ERROR_SYSTEM;
+}
+
 Context *esk_begin_program(uint64_t heap_limit) {
     Context *context = esk_new_context(heap_limit);
     if (!context) return NULL;
     esk_invoke = esk_compiled_invoke;
+    context->host = answer;
     esk_use_this_thread(context);
     esk_keep_static(context, esk_program.values, (uint64_t)esk_program.value_count);
     if (!esk_program.constant_count) return context;

@@ -45,6 +45,8 @@ void esk_use_this_thread(Context *); /* stack.c */
 uint64_t esk_run_program(Context *, Value *result);
 /* Writes what an uncaught condition says, and where it was raised; the exit code. */
 int esk_report(Context *, Value condition, FILE *);
+/* File and line of the innermost of these return addresses that is not in the library; false where there is none. */
+bool esk_place_of(const uint64_t *addresses, int64_t count, char *text, size_t room);
 void esk_tell_hint(FILE *, const char *kind, const char *message);
 
 #pragma GCC visibility pop

@@ -78,6 +78,16 @@ static void tell_line(FILE *out, const Site *site) {
     fputc('\n', out);
 }
 
+bool esk_place_of(const uint64_t *addresses, int64_t count, char *text, size_t room) {
+    for (int64_t i = 0; i < count; i++) {
+        const Site *site = site_of(addresses[i]);
+        if (!site || site->flags & SITE_STANDARD) continue;
+        snprintf(text, room, "%s:%u", esk_program.strings + site->file, site->line);
+        return true;
+    }
+    return false;
+}
+
 /* ---- what it says ----------------------------------------------------------------------------------------------- */
 
 static Value field_of(Value error, int index) { return ((Record *)esk_pointer(error))->fields[index]; }
