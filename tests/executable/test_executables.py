@@ -154,9 +154,8 @@ def test_ctrl_c_interrupts(folder: Path, case: str) -> None:
     assert process.stdout.readline() == b"ready\n"
     time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert said.startswith(b"interrupted\n")
+    assert process.wait(60) == 130  # before its input ends
+    assert process.communicate()[1].startswith(b"interrupted\n")
 
 
 def test_no_one_reads_or_the_disk_is_full(folder: Path) -> None:
@@ -197,10 +196,10 @@ def test_hello_is_small_and_reaches_nothing_else(
     assert Path("hello").stat().st_size <= 1 << 20
     assert capfd.readouterr().out.startswith("hello: ")
     assert subprocess.run(["./hello"], env={}, capture_output=True, timeout=60).stdout == b"hello\n"
-    Path("big.esk").write_text("(define (used) (map car '((1)))) (define (unused) (sort '(1) <)) (write (used))")
+    Path("big.esk").write_text("(define (used) (map car '((1)))) \n(define (never-reached) (sort '(1) <))\n(write (used))")
     assert main(["build", "big.esk", "-v"]) == 0
     assert int(capfd.readouterr().out.split("forms; ")[1].split()[0]) > 50  # of (eshkol lists) and others
-    assert b"unused" not in Path("big").read_bytes()
+    assert b"never-reached" not in Path("big").read_bytes()
 
 
 def test_what_fails_leaves_no_file(
@@ -253,9 +252,11 @@ CALLER = r"""
 int main(void) {
     double real = 0;
     printf("%g %s %lld\n", area(2), greet("wörld"), (long long)count_down(1000));
-    printf("%d %lld ", shapes_error() == NULL, (long long)count_down(100000000));
-    printf("%.29s\n", shapes_error());
-    printf("%d ", divide(1, 0) != 0);
+    printf("%d ", shapes_error() == NULL);
+    printf("%lld ", (long long)count_down(100000000));
+    printf("%.28s\n", shapes_error());
+    real = divide(1, 0);
+    printf("%d ", real != real);
     printf("%s\n", shapes_error());
     shapes_value *given[] = {shapes_integer(1), shapes_real(2.5), shapes_boolean(false)};
     shapes_value *sum = shapes_call("sum", 2, given);
@@ -263,7 +264,8 @@ int main(void) {
     printf("%g %s\n", real, shapes_text(sum));
     printf("%d ", shapes_call("sum", 3, given) == NULL);
     printf("%s\n", shapes_error());
-    printf("%d %s\n", shapes_call("product", 0, NULL) == NULL, shapes_error());
+    printf("%d ", shapes_call("product", 0, NULL) == NULL);
+    printf("%s\n", shapes_error());
     printf("%d\n", shapes_as_boolean(given[2]));
     for (int i = 0; i < 3; i++) shapes_release(given[i]);
     shapes_release(sum);
@@ -287,7 +289,7 @@ def test_a_library_is_called_from_c_and_python(
     assert done.stderr == ""
     assert done.stdout == (
         "14 hello, wörld 1000\n"
-        "1 0 error: the stack is used up: \n"[:-2] + "\n"
+        "1 0 error: the stack is used up:\n"
         "1 error: divided by zero: 1.0\n"
         "  --> shapes.esk:8:70\n"
         "    8 | (define (divide (a : Float64) (b : Float64)) : Float64 (if (= b 0.0) (error \"divided by zero:\" a) (/ a b)))\n"
