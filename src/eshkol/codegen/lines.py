@@ -70,8 +70,8 @@ class LineTable:
         """Where a function, or the code of another line of it, begins, and the line; None where all code ends."""
         found: list[tuple[int, Site | None]] = []
         for start, size, _ in self._functions:
-            at = {start, *self._starts[bisect_right(self._starts, start) : bisect_right(self._starts, start + size - 1)]}
-            found += [(place, self.find(place + 1)) for place in sorted(at)]
+            first, last = (bisect_right(self._starts, place) for place in (start, start + size - 1))
+            found += [(place, self.find(place + 1)) for place in sorted({start, *self._starts[first:last]})]
         end = max((start + size for start, size, _ in self._functions), default=0)
         return [*found, (end, None)]
 

@@ -13,7 +13,7 @@ from eshkol.session.remedies import ROWS, SEVERAL
 _PIECE = re.compile(r"\[(?:\\.|[^\]\\])+\]|\\.|\(\?:|\(|.", re.DOTALL)
 _CLASSES = {"d": "[0-9]", "s": "[[:space:]]", "S": "[^[:space:]]"}
 _IN_CLASS = {"d": "0-9", "s": "[:space:]"}
-_PLAIN = set('"\'-/:,#')  # characters that POSIX must not see escaped
+_PLAIN = set("\"'-/:,#")  # characters that POSIX must not see escaped
 
 
 def hint_table() -> bytes:

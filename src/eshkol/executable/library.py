@@ -42,11 +42,12 @@ TYPES: Mapping[str, CType] = {
     "string": STRING,
     **dict.fromkeys(("void", "unit", "nothing", "unspecified"), NOTHING),
 }
-RESERVED = frozenset(
-    "auto bool break case char const continue default do double else enum extern float for goto if inline int long "
-    "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
-    "main and or not xor class new delete this template typename namespace private public operator true false".split()
-)
+_WORDS = """
+    auto bool break case char const continue default do double else enum extern float for goto if inline int long
+    register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while main
+    and or not xor class new delete this template typename namespace private public operator true false
+"""
+RESERVED = frozenset(_WORDS.split())  # of C and C++
 _SPELLED = (("->", "_to_"), ("?", "_p"), ("!", ""), ("*", "_star"), ("+", "_plus"), ("<", "_less"), (">", "_greater"),
             ("=", "_equal"), ("/", "_over_"), ("%", ""))  # fmt: skip
 
@@ -220,7 +221,9 @@ def _function(export: Export, number: int) -> str:
         f"        {{.kind = {kind.kind}, .of.{kind.field} = a{place}}},"
         for place, kind in enumerate(export.parameters, 1)
     ]
-    given = "\n".join(["    Argument given[] = {", *arguments, "    };"]) if arguments else "    Argument *given = NULL;"
+    given = (
+        "\n".join(["    Argument given[] = {", *arguments, "    };"]) if arguments else "    Argument *given = NULL;"
+    )
     nothing = export.result is NOTHING
     end = "" if nothing else f"\n    return good ? result.of.{export.result.field} : {export.result.failed};"
     used = "    (void)good;\n" if nothing else ""

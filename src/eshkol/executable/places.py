@@ -48,9 +48,7 @@ class Places:
     strings: Strings = field(default_factory=Strings)
 
 
-def places_of(
-    table: LineTable, scopes: str, units: Mapping[str, str], find: Callable[[str], Source | None]
-) -> Places:
+def places_of(table: LineTable, scopes: str, units: Mapping[str, str], find: Callable[[str], Source | None]) -> Places:
     """The places of a program: `units` says what stands in a file, `find` gives the text of one."""
     made, numbers = Places(), {}  # type: tuple[Places, dict[tuple[str, int, int], int]]
     where = procedures_at(scopes)

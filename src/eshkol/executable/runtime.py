@@ -43,8 +43,10 @@ def runtime_object(compiler: Sequence[str], cache: ProgramCache, more: Sequence[
     headers = b"".join(path.read_bytes() for path in sorted([*NATIVE.glob("*/*.[ch]"), *NATIVE.glob("*.h")]))
     with tempfile.TemporaryDirectory(prefix="eshkol-") as folder:
         version = run_compiler([*compiler, "--version"], Path(folder))
-    key = {"what": "runtime of executables", "compiler": shlex.join(compiler), "version": version,
-           "flags": " ".join(flags), "texts": "\n".join(texts.values()), "source": headers}  # fmt: skip
+    key: dict[str, str | bytes] = {
+        "what": "runtime of executables", "compiler": shlex.join(compiler), "version": version,
+        "flags": " ".join(flags), "texts": "\n".join(texts.values()), "source": headers,
+    }  # fmt: skip
     return cache.get_or_build(key, lambda: _compiled(compiler, flags, texts), "the runtime of executables")
 
 
@@ -53,6 +55,7 @@ def _compiled(compiler: Sequence[str], flags: Sequence[str], texts: dict[str, st
         made = Path(folder)
         for name, text in texts.items():
             (made / f"{name}.c").write_text(text, encoding="utf-8")
+
         def compile_one(name: str) -> None:
             run_compiler([*compiler, *flags, *INCLUDES, "-c", f"{name}.c", "-o", f"{name}.o"], made)
 

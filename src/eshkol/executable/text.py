@@ -68,15 +68,10 @@ class ProgramModule(UnitModule):
 
     def _primitive(self, cell: Cell) -> list[str]:
         """The procedure that a primitive is, and the cell that holds it."""
-        row = self.table.rows[cell.name]
-        closure, number = f"@primitive.{cell.name}", len(self.globals)
-        closure = f'@"{quoted(closure[1:])}"'
+        row, number, closure = self.table.rows[cell.name], len(self.globals), f'@"primitive.{quoted(cell.name)}"'
         function = "null" if row.is_entry else f'@"prim.{quoted(cell.name)}"'
         entry = f'@"entry.{quoted(cell.name if row.is_entry else row.convention)}"'
         name, signature, doc = (self.string(text) for text in (row.name, row.signature, row.doc))
-        if not row.is_entry:
-            self.called.add(f"prim.{cell.name}")
-        self.called.add(f"entry.{cell.name if row.is_entry else row.convention}")
         return [
             f"@row.{number} = internal constant {{ ptr, ptr, i32, i32, ptr, ptr, ptr, ptr, ptr, i32, i32 }} "
             f"{{ ptr {name}, ptr {signature}, i32 {row.min}, i32 {row.max}, ptr {function}, ptr null, ptr {doc}, "

@@ -8,7 +8,6 @@ together.
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import tempfile
@@ -231,7 +230,8 @@ def _put_together(
         run_compiler([*compiler, *FLAGS, f"-I{RUNTIME}", "-c", "tables.c", "constants.s"], made)
         # Names of objects are given in a file: there may be thousands.
         (made / "objects").write_text("\n".join(sorted(p.name for p in made.glob("*.o"))), encoding="utf-8")
-        run_compiler([*compiler, *LINK_FLAGS, f"-Wl,-soname,{library.name}", "-o", "library.so", "@objects", "-lm"], made)
+        linked = [*compiler, *LINK_FLAGS, f"-Wl,-soname,{library.name}", "-o", "library.so", "@objects", "-lm"]
+        run_compiler(linked, made)
         try:
             (made / f"{name}.h").replace(header)
             (made / "library.so").replace(library)
