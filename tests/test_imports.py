@@ -71,6 +71,8 @@ ALLOWED: Mapping[str, set[str]] = {
     # the rules of the op table, for numbers, and the procedures of the language as typed programs
     "calculus": {"ops", "codegen", "lang", "llvm", "runtime", "version", "support", "errors"},
     "session": {"calculus", "llvm", "version", "support", "errors", *LANGUAGE},
+    # programs that run without Python
+    "executable": {"session", "codegen", "lang", "llvm", "runtime", "support", "errors"},
     # where the two meet, and what stands on top of everything
     "bindings": {"session", "calculus", "version", "support", "errors", *LANGUAGE, *TENSORS, *LEARNING},
     # what a machine is compared by; only the command and tests call it; train: the progress bar
@@ -78,7 +80,7 @@ ALLOWED: Mapping[str, set[str]] = {
     "__main__": {"cli"},
     "cli": {
         *("eshkol", "version", "support", "errors", "atlas", "backends", "bindings", "conformance", "jax", "llvm"),
-        *("session", "web", "project"),
+        *("executable", "project", "session", "web"),
         *(LANGUAGE | TENSORS | LEARNING),
     },
 }

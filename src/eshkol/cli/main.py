@@ -85,6 +85,7 @@ class Parser(argparse.ArgumentParser):
 
 # Commands in modules of their own: the module, what they do, what is said after that, whether they have commands.
 MODULES = {
+    "build": ("build", "make a native executable of a program, which runs without Python", "", False),
     "atlas": ("atlas", "run, check, translate and optimize Atlas programs", "", True),
     "conformance": ("conformance", "compare machines with the interpreters, and say what came out", "", False),
     "ckpt": ("checkpoints", "list, compare and verify checkpoints", " (.eskpt)", True),

@@ -144,13 +144,18 @@ def constant_texts(constants: list[Any]) -> tuple[list[str | None], list[Any]]:
 
 def compile_entries(cache: ProgramCache) -> CompiledUnit:
     """The module of entries: how the runtime calls compiled code, and compiled code calls primitives."""
+    text, outside = entries_text()
+    return CompiledUnit("entries", _object(text, FULL, cache), outside, [], [], [], "", b"")
+
+
+def entries_text() -> tuple[str, list[str]]:
+    """The module of entries as LLVM text, and the functions outside that it calls."""
     text = table().entries()
     outside = [name for name in RUNTIME if f"@{name}(" in text]
     declarations = [f"declare {RUNTIME[n][0]} @{n}({RUNTIME[n][1]}) {RUNTIME[n][2]}" for n in outside]
     weights = '!0 = !{!"branch_weights", i32 2000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 2000}'
     framed = text.replace(") {\n", f") {FUNCTION_ATTRIBUTES} {{\n")
-    whole = "\n".join(["%value = type { i64, i64 }", *declarations, INTRINSICS, framed, weights])
-    return CompiledUnit("entries", _object(whole, FULL, cache), outside, [], [], [], "", b"")
+    return "\n".join(["%value = type { i64, i64 }", *declarations, INTRINSICS, framed, weights]), outside
 
 
 def compile_inlines(cache: ProgramCache) -> CompiledUnit:

@@ -74,6 +74,15 @@ class LineTable:
         """Where all functions are, and their sizes."""
         return {name: (start, size) for start, size, name in self._functions}
 
+    def ranges(self) -> list[tuple[int, Site | None]]:
+        """Where a function, or the code of another line of it, begins, and the line; None where all code ends."""
+        found: list[tuple[int, Site | None]] = []
+        for start, size, _ in self._functions:
+            first, last = (bisect_right(self._starts, place) for place in (start, start + size - 1))
+            found += [(place, self.find(place + 1)) for place in sorted({start, *self._starts[first:last]})]
+        end = max((start + size for start, size, _ in self._functions), default=0)
+        return [*found, (end, None)]
+
     def _read_symbols(self) -> None:
         text = next(i for i, s in enumerate(self._sections) if s.name == ".text")
         table = next(s for s in self._sections if s.kind == 2)

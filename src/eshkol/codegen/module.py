@@ -228,16 +228,19 @@ class UnitModule:
         row = self.table.rows[name.removeprefix("prim.")]
         return f'declare %value @"{quoted(name)}"({_BY_CONVENTION[row.convention]})'
 
+    def _memory(self) -> list[str]:
+        """Where constants and global variables lie."""
+        cells = [f"{symbol} = external global %value" for symbol in self.cells.values()]
+        if self.is_part:
+            return [*(f"@{name} = external global i8" for name in ("constants", CLOSURES, PIECES)), *cells]
+        return [f"@constants = global [{max(1, len(self.constants))} x %value] zeroinitializer", *cells]
+
     def text(self, name: str) -> str:
         """The module as LLVM text."""
         texts, outside = self._carried()
         # code that runs once calls them, and then they have frames, which errors walk
         texts = [text.replace(" alwaysinline {", f" alwaysinline {FUNCTION_ATTRIBUTES} {{", 1) for text in texts]
         declarations = self._declarations(outside)
-        cells = [f"{symbol} = external global %value" for symbol in self.cells.values()]
-        constants = f"@constants = global [{max(1, len(self.constants))} x %value] zeroinitializer"
-        if self.is_part:
-            constants = "\n".join(f"@{name} = external global i8" for name in ("constants", CLOSURES, PIECES))
         file = self._file(None)
         metadata = [
             "!llvm.dbg.cu = !{!2}",
@@ -252,7 +255,7 @@ class UnitModule:
             *(f"!{number} = {text}" for number, text in enumerate(self.metadata, 10)),
         ]
         parts: Iterable[Iterable[str]] = (
-            [f"; {name}", "%value = type { i64, i64 }", constants], cells, self.globals, declarations,
+            [f"; {name}", "%value = type { i64, i64 }"], self._memory(), self.globals, declarations,
             [INTRINSICS], texts, self.functions, metadata,
         )  # fmt: skip
         return "\n".join(line for part in parts for line in part) + "\n"

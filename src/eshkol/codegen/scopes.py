@@ -8,7 +8,7 @@ error is to be shown.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from eshkol.lang.core import Lambda
 from eshkol.lang.files import file_name
@@ -37,12 +37,20 @@ def scopes_of(procedures: Iterable[Lambda]) -> str:
     return json.dumps(files, ensure_ascii=False, separators=(",", ":"))
 
 
-def procedures_at(scopes: str, file: str, line: int, column: int) -> list[str]:
-    """The procedures around a place, the outermost first; those without a name only where none has one."""
-    around = sorted(
-        (row[0], row[1], row[4])
-        for row in json.loads(scopes).get(file, ())
-        if (row[0], row[1]) <= (line, column) < (row[2], row[3])
-    )
-    names = [name for _, _, name in around]
-    return [name for name in names if name != ANONYMOUS] or names
+def procedures_at(scopes: str) -> Callable[[str, int, int], list[str]]:
+    """What gives, by file, line and column, the procedures around a place: the outermost first.
+
+    Those without a name are among them only where none has one.
+    """
+    files = json.loads(scopes)
+
+    def found(file: str, line: int, column: int) -> list[str]:
+        around = sorted(
+            (row[0], row[1], row[4])
+            for row in files.get(file, ())
+            if (row[0], row[1]) <= (line, column) < (row[2], row[3])
+        )
+        names = [name for _, _, name in around]
+        return [name for name in names if name != ANONYMOUS] or names
+
+    return found

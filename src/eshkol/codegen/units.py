@@ -271,7 +271,7 @@ class Engine:
                 if abs(address - loaded.main) < len(loaded.code):
                     site = loaded.site(address)
                     if site is not None and site.file != ENTRY.source.name:
-                        names = procedures_at(loaded.compiled.scopes, site.file, site.line, site.column)
+                        names = procedures_at(loaded.compiled.scopes)(site.file, site.line, site.column)
                         found.append(replace(site, procedures=tuple(names), unit=loaded.compiled.name))
         return found
 

@@ -185,7 +185,8 @@ class SourceModule(Module):
     @property
     def exports(self) -> Mapping[str, Binding]:
         if self._exports is None:
-            loaded = self._stored.exports() if self._stored is not None else None
+            kept = self._stored is not None and self._expanded is None  # else it has the variables of its expansion
+            loaded = self._stored.exports() if kept and self._stored is not None else None
             self._exports = self.expanded.exports if loaded is None else loaded
         return self._exports
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import re
+from bisect import bisect_right
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 from eshkol.runtime.library import native
@@ -89,3 +92,26 @@ def rows() -> dict[str, PrimitiveRow]:
         signature, doc = row.signature.decode(), row.doc.decode()
         found[name] = PrimitiveRow(name, signature, row.min, row.max, CONVENTIONS[row.convention], place.function, doc)
     return found
+
+
+@cache
+def primitive_symbols() -> dict[str, str]:
+    """Of each primitive, by name, in which table of C it stands and at which place: "errors_0"."""
+    library, size = native(), ctypes.sizeof(_Row)
+    tables = []
+    for file in primitive_files():
+        first = ctypes.addressof(_Row.in_dll(library, f"esk_{file}_primitives"))
+        tables.append((first, file))
+    tables.sort()
+    found = {}
+    for name, place in row_places().items():
+        first, file = tables[bisect_right(tables, (place.address, "~")) - 1]
+        found[name] = f"{file}_{(place.address - first) // size}"
+    return found
+
+
+def primitive_files() -> list[str]:
+    """The C files of the language's runtime that have primitives, as value.h lists them."""
+    text = (Path(__file__).parent / "native" / "scheme" / "value.h").read_text()
+    listed = text.partition("#define ESK_PRIMITIVE_FILES(X)")[2].partition("\n\n")[0]
+    return re.findall(r"X\((\w+)\)", listed)

@@ -57,7 +57,7 @@ def scheme_error(scene: Scene, raised: SchemeRaised) -> SchemeError:
     kind = kind_of(machine, condition) if is_error(machine, condition) else ""
     _check_pipe(machine, kind, condition)
     sites = _sites(scene, kind, condition)
-    span = _span(scene, next((site for site in sites if not _is_standard(site)), None))
+    span = _span(scene, next((site for site in sites if not is_standard(site)), None))
     notes = [(line, None) for line in _trace(sites)]
     if kind == "interrupt":
         return Interrupted("interrupted", span=span, notes=tuple(notes))
@@ -81,9 +81,9 @@ def steps(scene: Scene, raised: SchemeRaised) -> list[Step]:
     machine, condition = scene.machine, raised.value.get()
     kind = kind_of(machine, condition) if is_error(machine, condition) else ""
     found = []
-    for shown_, same in groupby(_told(_sites(scene, kind, condition)), _shown):
+    for shown_, same in groupby(_told(_sites(scene, kind, condition)), shown_site):
         site, *others = same
-        found.append(Step(shown_, 1 + len(others), None if _is_standard(site) else _span(scene, site)))
+        found.append(Step(shown_, 1 + len(others), None if is_standard(site) else _span(scene, site)))
     return found
 
 
@@ -144,14 +144,14 @@ def place_of(engine: Engine, trace: bytes) -> str | None:
 
 def line_of(engine: Engine, addresses: Sequence[int]) -> tuple[str, int] | None:
     """The same of addresses, file and line apart."""
-    found = next((site for site in engine.sites(addresses) if site.line and not _is_standard(site)), None)
+    found = next((site for site in engine.sites(addresses) if site.line and not is_standard(site)), None)
     return None if found is None else (shown(Path(found.file)), found.line)
 
 
 def _trace(sites: list[Site]) -> list[str]:
     """A line for each call that was under way, the innermost first; the same one again and again is one line."""
     lines = []
-    for line, same in groupby(map(_shown, _told(sites))):
+    for line, same in groupby(map(shown_site, _told(sites))):
         count = len(list(same))
         lines.append(f"  in {line}{f' ({count} times)' if count > 1 else ''}")
     if len(lines) > FRAMES_SHOWN:
@@ -164,8 +164,9 @@ def _told(sites: list[Site]) -> list[Site]:
     return [site for site, outer in zip(sites, [*sites[1:], None], strict=False) if not _is_within(site, outer)]
 
 
-def _shown(site: Site) -> str:
-    if _is_standard(site):  # no one looks for the error there
+def shown_site(site: Site) -> str:
+    """What a backtrace says of a call."""
+    if is_standard(site):  # no one looks for the error there
         return " ".join((site.unit, *site.procedures[:1]))
     where = f"{shown(Path(site.file))}:{site.line}:{site.column}"
     if site.procedures:
@@ -175,25 +176,29 @@ def _shown(site: Site) -> str:
     return f"{'the program' if site.unit == 'program' else site.unit}'s top level at {where}"
 
 
-def _is_standard(site: Site) -> bool:
+def is_standard(site: Site) -> bool:
+    """Whether it is in the standard library."""
     return STANDARD in Path(site.file).parents
 
 
 def _is_within(site: Site, outer: Site | None) -> bool:
     """Whether the library was called by the library there."""
-    return outer is not None and _is_standard(site) and _is_standard(outer)
+    return outer is not None and is_standard(site) and is_standard(outer)
 
 
 def _is_hidden(site: Site) -> bool:
     """Procedures of the library that are no one else's business."""
-    return _is_standard(site) and bool(site.procedures) and site.procedures[0].startswith("%")
+    return is_standard(site) and bool(site.procedures) and site.procedures[0].startswith("%")
 
 
 def _span(scene: Scene, site: Site | None) -> Span | None:
     source = None if site is None else scene.source(site.file)
-    if site is None or source is None:
-        return None
-    start = source.offset(site.line, site.column)
+    return None if site is None or source is None else span_of(source, site)
+
+
+def span_of(source: Source, site: Site) -> Span:
+    """The form that a call is, in the text that it stands in."""
+    start = source.offset(site.line, max(1, site.column))  # 0: LLVM put together what stands in several places of it
     return Place(source, start, start + _extent(source.text[start : start + LONGEST_FORM])).span
 
 

@@ -8,11 +8,8 @@ together.
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -40,6 +37,7 @@ from eshkol.errors import BackendError, BackendUnavailable, EshkolError
 from eshkol.llvm.elf import renamed
 from eshkol.llvm.loading import HasAddresses
 from eshkol.llvm.passes import for_kernels
+from eshkol.support.c_compiler import c_compiler, run_compiler
 from eshkol.support.extents import Conditions
 
 ALIGNMENT = 64
@@ -226,13 +224,14 @@ def _put_together(
             (made / f"{prefix}.o").write_bytes(renamed(code, prefix))
         (made / f"{name}.h").write_text(page, encoding="utf-8")
         (made / "tables.c").write_text(source(homes), encoding="utf-8")
-        version = _run([*compiler, "--version"], made)
+        version = run_compiler([*compiler, "--version"], made)
         for part in SOURCES:
             (made / part).with_suffix(".o").write_bytes(_runtime_object(compiler, version, part, backend))
-        _run([*compiler, *FLAGS, f"-I{RUNTIME}", "-c", "tables.c", "constants.s"], made)
+        run_compiler([*compiler, *FLAGS, f"-I{RUNTIME}", "-c", "tables.c", "constants.s"], made)
         # Names of objects are given in a file: there may be thousands.
         (made / "objects").write_text("\n".join(sorted(p.name for p in made.glob("*.o"))), encoding="utf-8")
-        _run([*compiler, *LINK_FLAGS, f"-Wl,-soname,{library.name}", "-o", "library.so", "@objects", "-lm"], made)
+        linked = [*compiler, *LINK_FLAGS, f"-Wl,-soname,{library.name}", "-o", "library.so", "@objects", "-lm"]
+        run_compiler(linked, made)
         try:
             (made / f"{name}.h").replace(header)
             (made / "library.so").replace(library)
@@ -241,26 +240,12 @@ def _put_together(
     return header
 
 
-def c_compiler() -> list[str]:
-    """The command of the C compiler: $CC, else the first of cc, gcc and clang that is installed."""
-    chosen = shlex.split(os.environ.get("CC", ""))
-    if chosen:
-        if shutil.which(chosen[0]) is None:
-            raise BackendUnavailable(f"CC is set to '{shlex.join(chosen)}', but there is no such command")
-        return chosen
-    found = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
-    if found is None:
-        raise BackendUnavailable("a library is put together by a C compiler, and there is none",
-                                 hint="install gcc or clang, or name one in CC")  # fmt: skip
-    return [found]
-
-
 def _runtime_object(compiler: Sequence[str], version: str, name: str, backend: CpuBackend) -> bytes:
     """A part of the native runtime, compiled once and then found in the cache."""
 
     def built() -> bytes:
         with tempfile.TemporaryDirectory() as folder:
-            _run([*compiler, *FLAGS, "-c", str(RUNTIME / name), "-o", "part.o"], Path(folder))
+            run_compiler([*compiler, *FLAGS, "-c", str(RUNTIME / name), "-o", "part.o"], Path(folder))
             return (Path(folder) / "part.o").read_bytes()
 
     sources = b"".join(p.read_bytes() for p in [RUNTIME / name, *sorted(RUNTIME.glob("*.h"))])
@@ -288,11 +273,3 @@ def _write_constants(constants: Sequence[Sequence[tuple[int, Array]]], folder: P
                                hint="give the largest tensors as inputs")  # fmt: skip
     (folder / "constants.s").write_text(export_text.CONSTANTS, encoding="utf-8")
     return homes
-
-
-def _run(command: Sequence[str], folder: Path) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        what = (done.stderr or done.stdout).strip()
-        raise BackendError(f"the C compiler failed with status {done.returncode}: {shlex.join(command)}\n{what}")
-    return done.stdout

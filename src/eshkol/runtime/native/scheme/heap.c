@@ -447,6 +447,11 @@ Value *esk_root(Context *context) {
     return root;
 }
 
+void esk_keep_static(Context *context, Value *values, uint64_t count) {
+    context->heap->statics = values;
+    context->heap->static_count = count;
+}
+
 void esk_unroot_later(Context *context, Value *root) {
     Heap *heap = context->heap;
     pthread_mutex_lock(&heap->dropping);

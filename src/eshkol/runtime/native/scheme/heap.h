@@ -81,6 +81,8 @@ typedef struct Heap {
 
     RootChunk *roots;
     Value *free_root;
+    Value *statics;         /* values in static memory, of a program that was built ahead of time */
+    uint64_t static_count;
     pthread_mutex_t dropping; /* roots that other threads let go of, until they are freed here */
     Value **dropped;
     uint64_t dropped_count, dropped_room;

@@ -240,6 +240,7 @@ static void mark_context(Context *context) {
     }
     for (RootChunk *chunk = heap->roots; chunk; chunk = chunk->next)
         mark_values(&marker, chunk->cells, sizeof chunk->cells / sizeof *chunk->cells);
+    mark_values(&marker, heap->statics, heap->static_count);
     finish(marker);
 }
 

@@ -249,6 +249,7 @@ void esk_finalize(Context *, Object *, void (*last)(Object *));     /* called on
 Value *esk_root(Context *);
 void esk_unroot(Context *, Value *);
 void esk_unroot_later(Context *, Value *); /* from any thread; it is free at the next collection at the latest */
+void esk_keep_static(Context *, Value *values, uint64_t count); /* one array of such places, for all time */
 Value *esk_try_root(Context *);            /* null where there is no memory */
 /* So many bytes elsewhere are kept alive by an object from now on. Collects when there are as many new ones as were
  * alive after the last collection, and at least 64 MB; whether it did. */

@@ -1,0 +1,62 @@
+"""The command `eshkol build`: a program as a native executable, which runs without Python.
+
+Everything heavy is imported by the command that runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eshkol.cli.usage import UsageError
+
+if TYPE_CHECKING:
+    from eshkol.session import Session
+
+EPILOG = """\
+examples:
+  eshkol build hello.esk                    an executable 'hello'
+  eshkol build hello.esk -o bin/hello --strip --static
+  eshkol build shapes.esk --shared          a C library 'libshapes.so' and its header 'shapes.h'
+  docs/executables.md says what is in an executable, and what is not"""
+
+
+def add_commands(parser: Any) -> None:
+    parser.add_argument("file", metavar="FILE", help="the program, an .esk file")
+    parser.add_argument("-o", "--output", metavar="FILE", help="the file to write (default: the program's name)")
+    parser.add_argument("--shared", action="store_true", help="make a C library of what the file provides")
+    parser.add_argument("--static", action="store_true", help="without any library of the system's")
+    parser.add_argument("--strip", action="store_true", help="without symbols and debug information")
+    parser.add_argument("--native", action="store_true", help="for processors like this one alone")
+    parser.add_argument("-v", "--verbose", action="store_true", help="tell what was made of the program")
+    parser.set_defaults(run=build_program)
+
+
+def build_program(options: argparse.Namespace) -> int:
+    """Build a file."""
+    from eshkol.executable.build import Builder, Options
+    from eshkol.lang.files import read_source
+    from eshkol.session import on_session
+
+    file = Path(options.file)
+    suffix, prefix = (".so", "lib") if options.shared else ("", "")
+    output = Path(options.output or f"{prefix}{file.stem}{suffix}")
+    if output.is_dir():
+        raise UsageError(f"'{output}' is a folder; say with -o which file to write", "eshkol build")
+    if options.shared and options.static:
+        raise UsageError("a library is either --shared or not made at all: --static is for executables", "eshkol build")
+    source = read_source(file)
+    wanted = Options(static=options.static, strip=options.strip, native=options.native)
+
+    def work(session: Session) -> None:
+        find = lambda name: source if name == str(source.path) else session.source(name)
+        builder = Builder(session.world, session.cache, find, wanted)
+        if options.shared:
+            built = builder.library(session.world.file_module(source.path), output)
+        else:
+            built = builder.executable(session.world.program(source), output)
+        if options.verbose:
+            session.say(f"{built.path}: {built.size:,} bytes, {built.kept} forms; {built.dropped} that nothing reaches")
+
+    return on_session(work, [options.file])

@@ -1,0 +1,204 @@
+"""An executable, or a C library, of a program: everything compiled, and linked by the C compiler.
+
+Comes in: a world of modules, a program in it, and `Options`. Goes out: a file that is whole, or was never there. What
+LLVM and the C compiler made is found in the cache where it was made before.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from eshkol.codegen.compiling import entries_text
+from eshkol.codegen.lines import table_of
+from eshkol.errors import BackendError, EshkolError
+from eshkol.executable import library
+from eshkol.executable.hints import hint_table
+from eshkol.executable.places import Places, places_of
+from eshkol.executable.runtime import FLAGS, INCLUDES, runtime_object
+from eshkol.executable.text import PREFIX, ProgramText, program_text, with_symbols
+from eshkol.executable.whole import Whole, whole_program
+from eshkol.lang.libraries import Module, SourceModule
+from eshkol.lang.source import Source
+from eshkol.lang.world import World
+from eshkol.llvm.elf import is_elf, renamed
+from eshkol.llvm.objects import cached_object
+from eshkol.llvm.passes import UNIT, Pipeline
+from eshkol.llvm.targets import Target, host, host_triple
+from eshkol.support.c_compiler import c_compiler, run_compiler
+from eshkol.support.store import ProgramCache
+
+LINK_FLAGS = ("-pthread", "-Wl,--gc-sections", "-Wl,-z,noexecstack")
+SHARED_FLAGS = ("-shared", "-Wl,--no-undefined")
+ENTRIES_HERE = """
+@esk_python_entry = hidden constant ptr @"entry.%python-procedure"
+"""
+DATA = Pipeline("data of a program", passes=0, instructions=0)
+# What every processor of a kind has, by LLVM's name for it: an executable may be run elsewhere.
+BASELINE = {"x86_64": "x86-64", "aarch64": "generic", "arm64": "generic"}
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a program is built."""
+
+    static: bool = False  # without any library of the system's
+    strip: bool = False  # without symbols and debug information
+    native: bool = False  # for processors like this one alone
+    flags: tuple[str, ...] = ()  # further ones of the C compiler
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a build tells of itself."""
+
+    path: Path
+    size: int
+    kept: int  # forms at top level
+    dropped: int
+
+
+@dataclass(frozen=True)
+class Builder:
+    """What all builds need: the cache, the texts of files by their names, and how to build."""
+
+    world: World
+    cache: ProgramCache
+    find: Callable[[str], Source | None]
+    options: Options = Options()
+
+    def executable(self, module: Module, output: Path) -> Built:
+        """Write an executable of a program."""
+        assert isinstance(module, SourceModule)
+        compiler = c_compiler("an executable")
+        whole = whole_program(self.world, module)
+        objects, _ = self._objects(whole, compiler)
+        flags = ["-static"] * self.options.static
+        return self._finished(compiler, flags, objects, whole, output)
+
+    def library(self, module: Module, output: Path) -> Built:
+        """Write a C library of what a file provides, and its header beside it."""
+        assert isinstance(module, SourceModule)
+        compiler = c_compiler()
+        name = library.c_name(output.name.split(".")[0].removeprefix("lib") or "library")
+        exports = library.exports_of(module, module.unit.forms)
+        whole = whole_program(self.world, module, [export.cell for export in exports])
+        exports = [library.settled(export, whole.cells) for export in exports]
+        objects, text = self._objects(whole, compiler)
+        header = library.header(name, exports)
+        files = {f"{name}.h": header, "exports.c": library.source(name, exports, text.cells)}
+        objects["exports.o"] = _compiled(compiler, files, "exports.c")
+        built = self._finished(compiler, [*SHARED_FLAGS, f"-Wl,-soname,{output.name}"], objects, whole, output)
+        _written(output.with_name(f"{name}.h"), header.encode())
+        return built
+
+    def _objects(self, whole: Whole, compiler: Sequence[str]) -> tuple[dict[str, bytes], ProgramText]:
+        """The objects that a program consists of, by file."""
+        cache, target, text = self.cache, _target(self.options), program_text(whole.unit)
+        code = cached_object(cache, {"what": "program"}, text.text, target, "program", UNIT)
+        if not is_elf(code):
+            raise BackendError("executables are made on systems with ELF files, as Linux has them")
+        places = places_of(table_of(code), text.scopes, whole.units, self.find)
+        data = _data(text, places, table_of(code).symbols["main"])
+        entries = with_symbols(entries_text()[0].replace("@invoke(", "@esk_compiled_invoke(")) + ENTRIES_HERE
+        return {
+            "program.o": renamed(code, PREFIX),
+            "data.o": cached_object(cache, {"what": "data"}, data, target, "data", DATA),
+            "entries.o": renamed(cached_object(cache, {"what": "entries"}, entries, target, "entries", UNIT), ""),
+            "runtime.o": runtime_object(compiler, cache, self.options.flags),
+        }, text
+
+    def _finished(
+        self, compiler: Sequence[str], flags: Sequence[str], objects: Mapping[str, bytes], whole: Whole, output: Path
+    ) -> Built:
+        command = [*compiler, *LINK_FLAGS, *flags, *self.options.flags, *["-s"] * self.options.strip]
+        with _beside(output) as folder:
+            try:
+                for name, data in objects.items():
+                    (Path(folder) / name).write_bytes(data)
+                run_compiler([*command, "-o", "whole", *objects, "-lm"], Path(folder))
+                size = _placed(Path(folder) / "whole", output)
+            except OSError as error:
+                raise EshkolError(f"'{output}' cannot be written: {error.strerror}") from None
+        return Built(output, size, len(whole.unit.forms), whole.dropped)
+
+
+def _target(options: Options) -> Target:
+    """What code is made for: what every processor of this kind has, unless something else is wanted."""
+    if options.native:
+        return host()
+    triple = host_triple()
+    return Target(triple, BASELINE.get(triple.partition("-")[0], ""), "")
+
+
+def _data(text: ProgramText, places: Places, main: int) -> str:
+    """The program as the runtime knows it (runtime/native/executable/program.h), as LLVM text.
+
+    `main` is where its symbol lies in the code.
+    """
+    constants = " ".join(text.constants).encode("utf-8", "surrogatepass")
+    tables = {
+        "constants": constants + b"\0", "starts": _words(places.starts), "places": _words(places.places),
+        "sites": bytes(places.sites), "strings": bytes(places.strings.data), "hints": hint_table(),
+    }  # fmt: skip
+    lines = [
+        f'@{name} = internal constant [{len(data)} x i8] c"{_escaped(data)}", align 8' for name, data in tables.items()
+    ]
+    fields = [
+        f"ptr @{PREFIX}main", f"ptr @{PREFIX}constants", f"i64 {text.values}", f"i64 {len(text.constants)}",
+        "ptr @constants", f"i64 {len(constants)}", f"ptr getelementptr (i8, ptr @{PREFIX}main, i64 {-main})",
+        "ptr @starts", "ptr @places", f"i64 {len(places.starts)}", "ptr @sites", "ptr @strings", "ptr @hints",
+    ]  # fmt: skip
+    types = ", ".join(one.split()[0] for one in fields)
+    return "\n".join([
+        *lines, f"declare hidden void @{PREFIX}main()", f"@{PREFIX}constants = external hidden global i8",
+        f"@esk_program = hidden constant {{ {types} }} {{ {', '.join(fields)} }}", "",
+    ])  # fmt: skip
+
+
+def _words(numbers: Sequence[int]) -> bytes:
+    return b"".join(number.to_bytes(4, "little") for number in numbers)
+
+
+def _escaped(data: bytes) -> str:
+    return "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in data)
+
+
+def _compiled(compiler: Sequence[str], files: Mapping[str, str], name: str) -> bytes:
+    """The object of a C file, of those that are given."""
+    with tempfile.TemporaryDirectory(prefix="eshkol-") as folder:
+        for file, text in files.items():
+            (Path(folder) / file).write_text(text, encoding="utf-8")
+        run_compiler([*compiler, *FLAGS, *INCLUDES, "-I.", "-c", name, "-o", "one.o"], Path(folder))
+        return (Path(folder) / "one.o").read_bytes()
+
+
+# ---- files that are whole or not there -------------------------------------------------------------------------------
+
+
+def _beside(output: Path) -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}-")
+    except OSError as error:
+        raise EshkolError(f"'{output}' cannot be written: {error.strerror}") from None
+
+
+def _placed(finished: Path, output: Path) -> int:
+    """Put a file in its place; its size."""
+    with finished.open("rb") as file:
+        os.fsync(file.fileno())
+    size = finished.stat().st_size
+    finished.replace(output)
+    return size
+
+
+def _written(output: Path, data: bytes) -> None:
+    with _beside(output) as folder:
+        try:
+            (Path(folder) / "whole").write_bytes(data)
+            _placed(Path(folder) / "whole", output)
+        except OSError as error:
+            raise EshkolError(f"'{output}' cannot be written: {error.strerror}") from None

@@ -1,0 +1,117 @@
+"""Many programs as executables, and under sanitizers: transcripts of the language, and random ones."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from fuzz_programs import PRELUDES, programs
+from transcript_programs import folder_of_transcripts, program_of
+
+from eshkol.codegen.identity import source_key
+from eshkol.executable.build import Builder, Options
+from eshkol.lang.files import FileSource
+from eshkol.lang.world import World
+from eshkol.runtime.scheme_table import rows
+from eshkol.session import Session, on_session
+
+# What needs the compiler or Python says so in an executable; where these words are written, no more is compared.
+MISSING = "and the program was built without it"
+LEFT_OUT = {
+    "r7rs/05_programs",  # declarations of libraries, which a prompt takes one by one
+    "errors/syntax_errors",  # no form of it can be expanded
+    "names/syntax",  # macros that use procedures of their own file
+    "calculus/symbolic",
+}
+FOLDERS = ("r7rs", "hygiene", "lib", "errors", "names", "calculus")
+TRANSCRIPTS = [
+    name
+    for path in sorted(folder_of_transcripts().rglob("*.esk"))
+    if (name := str(path.relative_to(folder_of_transcripts()).with_suffix(""))).startswith(FOLDERS)
+    and name not in LEFT_OUT
+]
+PLAIN = Options()
+SANITIZED = Options(flags=("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"))
+UNDER_SANITIZERS = ("r7rs/06_02_numbers", "r7rs/06_10_control", "lib/continuations", "calculus/gradients")
+# The collector looks for pointers on the stack itself; it reads all of that, and never gives back what is not needed.
+SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0", "ESHKOL_HEAP": "1G"}
+
+
+def build(path: Path, text: str, options: Options = PLAIN) -> Path:
+    """The executable of a program."""
+    path.write_text(text, encoding="utf-8")
+    made = path.with_suffix("")
+
+    def work(session: Session) -> None:
+        source = FileSource(path.name, text, path)
+        find = lambda name: source if name == str(path) else session.source(name)
+        Builder(session.world, session.cache, find, options).executable(session.world.program(source), made)
+
+    on_session(work, [])
+    return made
+
+
+def run(command: list[str | Path], folder: Path, **environment: str) -> tuple[int, str]:
+    done = subprocess.run(
+        command, cwd=folder, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, capture_output=True,
+        timeout=300,
+    )  # fmt: skip
+    assert done.returncode in (0, 1), done.stderr.decode("utf-8", "replace")[-2000:]
+    return done.returncode, done.stdout.decode("utf-8", "surrogateescape")
+
+
+def transcript(name: str, folder: Path) -> str:
+    """The program of a transcript."""
+    path = folder / "checked.esk"
+    found: list[str] = []
+
+    def work(session: Session) -> None:
+        def check(text: str) -> None:
+            world = World(rows, session, version=source_key(), store=session.cache)
+            _ = world.program(FileSource(path.name, text, path)).unit  # type: ignore[attr-defined]
+
+        given = (folder_of_transcripts() / f"{name}.esk").read_text(encoding="utf-8")
+        found.append(program_of(given, check)[0])
+
+    on_session(work, [])
+    return found[0]
+
+
+def compared(made: Path, **environment: str) -> None:
+    """The executable and `eshkol run` write the same, but for what is missing."""
+    code, ours = run([made], made.parent, **environment)
+    expected_code, theirs = run(["eshkol", "run", f"{made.name}.esk"], made.parent)
+    if MISSING not in ours:
+        assert (code, ours) == (expected_code, theirs)
+        return
+    lines = [(a, b) for a, b in zip(ours.splitlines(), theirs.splitlines(), strict=False) if MISSING not in a]
+    assert [a for a, _ in lines] == [b for _, b in lines]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRANSCRIPTS)
+def test_transcripts(name: str, tmp_path: Path) -> None:
+    compared(build(tmp_path / "p.esk", transcript(name, tmp_path)))
+
+
+def random_programs(seed: int, count: int) -> str:
+    prelude = PRELUDES["eshkol"].replace("(define here (environment '(scheme base)))", "")
+    prelude = prelude.replace("(define (run-eval x) (eval x here))", "(define (run-eval x) 0)")
+    return prelude + programs(seed, count, own=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(0, 400, 40))
+def test_random_programs(seed: int, tmp_path: Path) -> None:
+    made = build(tmp_path / "p.esk", random_programs(seed, 40))
+    compared(made)
+    compared(made, ESHKOL_GC_STRESS="4999")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", UNDER_SANITIZERS)
+def test_under_sanitizers(name: str, tmp_path: Path) -> None:
+    made = build(tmp_path / "p.esk", transcript(name, tmp_path), SANITIZED)
+    compared(made, **SANITIZERS)
