@@ -341,7 +341,7 @@ static void wrong(const char *what)
 static void try_steps(int looks, int as_graph, int failures, int64_t *graphs, int64_t *turns)
 {
     const eshkol_device device = {enter, launch_kernel, move, fetch, wait_for, make_map, make_windows,
-                                  &state, NULL, 0};
+                                  NULL, NULL, &state, NULL, 0}; /* no events: it waits at the end */
     uint64_t *places = room(PLACES, sizeof *places), *kept = room(PLACES, sizeof *kept), after[PLACES];
     uint64_t *last = room(PLACES, sizeof *last);
     uint64_t *seen = room(looks ? 2 * LAUNCHES : 1, sizeof *seen);
@@ -349,7 +349,8 @@ static void try_steps(int looks, int as_graph, int failures, int64_t *graphs, in
     step_count = 0;
     add_steps(12, 0, looks);
     eshkol_launches all = {&device, steps, step_count, launches, LAUNCHES, places, kept, last, PLACES, counters,
-                           looks ? 4096 : 0, seen, 0, 0, as_graph && !looks ? &DRIVER : NULL, NULL, NULL, 0, 0};
+                           looks ? 4096 : 0, seen, 0, 0, as_graph && !looks ? &DRIVER : NULL, NULL, NULL, 0, 0,
+                           0, NULL};
     for (int run = 0; run < 8; run++) {
         for (int k = 0; k < PLACES; k++)
             if (run == 0 || drawn(2)) /* some of them lie where they lay */
