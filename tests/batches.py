@@ -3,12 +3,16 @@
 A test of its own costs some milliseconds, whatever it does. All cases run, also after one that fails, and each that
 fails is told with what it was given. `in_batches` makes a test of every few cases, which has the names of all of them:
 `-k` finds a case, and what is judged test by test (`tests/mutation`) need not run all.
+
+`checkered` is for every case of several axes: `make test` takes every other one, as the fields of a chessboard of one
+colour, `make test-all` takes all.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -73,3 +77,20 @@ def in_batches(
         return pytest.mark.parametrize("batch", range(len(batches)), ids=called)(test)
 
     return decorate
+
+
+def checkered(ids: Callable[[Any], str] = str, **axes: Iterable[Any]) -> pytest.MarkDecorator:
+    """Parametrize a test with all combinations of some arguments' values, of which `make test` takes half.
+
+    Those are taken whose places add up to an even number. So each value is met, with every other value of each other
+    axis; and where there are three axes, of two values at least, any two values of different axes meet.
+    """
+    columns = [list(enumerate(values)) for values in axes.values()]
+    cases = [
+        pytest.param(
+            *(value for _, value in case), id="-".join(ids(value) for _, value in case),
+            marks=[pytest.mark.slow] if sum(place for place, _ in case) % 2 else [],
+        )
+        for case in itertools.product(*columns)
+    ]  # fmt: skip
+    return pytest.mark.parametrize(tuple(axes), cases)

@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from batches import BATCH, in_batches, of_each
+from batches import BATCH, checkered, in_batches, of_each
 
 
 def test_every_case_runs_and_every_failure_is_told():
@@ -63,3 +63,15 @@ def test_batches_have_the_names_of_their_cases():
 def test_a_test_whose_cases_are_all_skipped_is_skipped():
     with pytest.raises(pytest.skip.Exception, match="none"):
         of_each("a", [1, 2])(lambda a: pytest.skip("none"))()
+
+
+def test_half_of_a_board_has_every_value_and_of_three_axes_every_pair():
+    (mark,) = [checkered(a="xyz", b=[1, 2], c=[True, False]).mark]
+    names, cases = mark.args
+    assert names == ("a", "b", "c")
+    assert len(cases) == 12
+    taken = [case for case in cases if not case.marks]
+    assert [case.id for case in taken][:3] == ["x-1-True", "x-2-False", "y-1-False"]
+    for one, other, count in ((0, 1, 6), (0, 2, 6), (1, 2, 4)):
+        assert len({(case.values[one], case.values[other]) for case in taken}) == count
+    assert all(mark.name == "slow" for case in cases for mark in case.marks)

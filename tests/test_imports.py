@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping, Set
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple, TypeGuard
 
 import pytest
 
@@ -92,7 +93,27 @@ def unit_of(module: str) -> str:
     return parts[1] if len(parts) > 1 else "eshkol"
 
 
-def imported(module: str, is_package: bool, tree: ast.Module, units: Set[str]) -> Iterator[tuple[str, int]]:
+class Read(NamedTuple):
+    """What is looked at of a module's text; the tree of a thousand modules is more than should be kept."""
+
+    docstring: str | None
+    importing: list[ast.Import | ast.ImportFrom | ast.Call]  # wherever they stand
+
+
+@cache
+def read(text: str) -> Read:
+    tree = ast.parse(text)
+    return Read(ast.get_docstring(tree), [node for node in ast.walk(tree) if is_import(node)])
+
+
+def is_import(node: ast.AST) -> TypeGuard[ast.Import | ast.ImportFrom | ast.Call]:
+    if isinstance(node, ast.Call) and node.args:
+        function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        return function in ("import_module", "__import__")
+    return isinstance(node, ast.Import | ast.ImportFrom)
+
+
+def imported(module: str, is_package: bool, text: str, units: Set[str]) -> Iterator[tuple[str, int]]:
     """The project's modules that a module imports, each with its line."""
 
     def named(base: str, names: list[ast.alias], line: int) -> Iterator[tuple[str, int]]:
@@ -100,7 +121,7 @@ def imported(module: str, is_package: bool, tree: ast.Module, units: Set[str]) -
             below = f"{base}.{alias.name}"
             yield (below if base == "eshkol" and unit_of(below) in units else base), line
 
-    for node in ast.walk(tree):
+    for node in read(text).importing:
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names if alias.name.split(".")[0] == "eshkol")
         elif isinstance(node, ast.ImportFrom):
@@ -111,22 +132,18 @@ def imported(module: str, is_package: bool, tree: ast.Module, units: Set[str]) -
                 base = ".".join([*around, *([node.module] if node.module else [])])
             if base.split(".")[0] == "eshkol":
                 yield from named(base, node.names, node.lineno)
-        elif isinstance(node, ast.Call) and node.args:
-            function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            text = node.args[0].values[0] if isinstance(node.args[0], ast.JoinedStr) else node.args[0]
-            if function in ("import_module", "__import__") and isinstance(text, ast.Constant):
-                name = str(text.value).rstrip(".")
+        else:
+            first = node.args[0].values[0] if isinstance(node.args[0], ast.JoinedStr) else node.args[0]
+            if isinstance(first, ast.Constant):
+                name = str(first.value).rstrip(".")
                 if name.split(".")[0] == "eshkol":
                     yield name, node.lineno
-
-
-parsed = cache(ast.parse)
 
 
 @cache
 def imports_of(module: str, is_package: bool, text: str, units: frozenset[str]) -> list[tuple[str, int]]:
     """The same of a module's text, which several tests look at."""
-    return list(imported(module, is_package, parsed(text), units))
+    return list(imported(module, is_package, text, units))
 
 
 def edges(sources: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
@@ -188,8 +205,8 @@ def test_imports_point_one_way():
 
 
 def test_the_front_of_the_language_knows_no_running_machine():
-    modules = {name: parsed(text) for name, text in PROJECT.items() if unit_of(name) == "lang"}
-    targets = {target for name, tree in modules.items() for target, _ in imported(name, False, tree, set(ALLOWED))}
+    modules = {name: text for name, text in PROJECT.items() if unit_of(name) == "lang"}
+    targets = {target for name, text in modules.items() for target, _ in imported(name, False, text, set(ALLOWED))}
     assert "eshkol.runtime.scheme" not in targets
 
 
@@ -214,7 +231,7 @@ def modules_imported(sources: Mapping[str, str]) -> dict[str, set[str]]:
     for name, text in sources.items():
         module = name.removesuffix(".__init__")
         found = graph.setdefault(module, set())
-        for node in ast.walk(parsed(text)):
+        for node in read(text).importing:
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 below = {f"{node.module}.{alias.name}" for alias in node.names}
                 found |= {b if b in modules else node.module for b in below}
@@ -244,7 +261,7 @@ def test_the_table_itself_has_no_cycle_and_no_stranger():
 @of_each("name", PROJECT)
 def test_every_module_says_what_it_is_and_stays_short(name):
     text = PROJECT[name]
-    assert ast.get_docstring(parsed(text)), f"{name} has no docstring"
+    assert read(text).docstring, f"{name} has no docstring"
     assert text.count("\n") < LINES_LIMIT, f"{name} has {text.count(chr(10))} lines; split it before {LINES_LIMIT}"
 
 

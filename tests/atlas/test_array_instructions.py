@@ -16,7 +16,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from batches import in_batches, of_each
+from batches import checkered, in_batches, of_each
 from effort import examples
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.expand import expand
@@ -273,8 +273,7 @@ ACTIVATIONS: dict[Activation, Callable[[float], float]] = {
 }
 
 
-@pytest.mark.parametrize("activation", Activation, ids=str)
-@pytest.mark.parametrize("left_out", [(), ("bias",), ("residual",), ("bias", "residual")], ids=" ".join)
+@checkered(left_out=[(), ("bias",), ("residual",), ("bias", "residual")], activation=Activation)
 def test_fused_gemm(activation: Activation, left_out: tuple[str, ...]) -> None:
     def loops(i: Instruction, x: dict[str, np.ndarray]) -> np.ndarray:
         total = i.alpha * _matmul(x["a"], x["b"], 3, 2, 4) + (0 if i.bias is None else x["bias"])
@@ -541,9 +540,7 @@ def test_all_of_an_input_must_be_there_though_strides_pass_over_it(expanded: boo
         backend.execute(b.build(), LaunchConfig(), params)
 
 
-@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
-@pytest.mark.parametrize("n", [1, 4, 5])
-@pytest.mark.parametrize("inverse", [False, True])
+@checkered(inverse=[False, True], n=[1, 4, 5], ty=FLOAT_TYPES)
 def test_fft(ty: Type, n: int, inverse: bool) -> None:
     """One signal, and several that lie side by side."""
 
@@ -615,9 +612,7 @@ def test_softmax_is_stable(ty: Type) -> None:
     check(i, "output", lambda i, x: np.array(_softmax(list(x["input"]))), 10, large)
 
 
-@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
-@pytest.mark.parametrize("name", ["Attention", "FlashAttention"])
-@pytest.mark.parametrize("causal", [False, True])
+@checkered(causal=[False, True], name=["Attention", "FlashAttention"], ty=FLOAT_TYPES)
 def test_attention(name: str, ty: Type, causal: bool) -> None:
     i = make(ROWS[name], ty, batch=1, heads=2, seq_len=3, head_dim=2, causal=causal)
 
@@ -638,8 +633,7 @@ def test_attention(name: str, ty: Type, causal: bool) -> None:
 ALL_SEEN: dict[str, Any] = {"mask": None, "bias": None}  # of attention
 
 
-@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
-@pytest.mark.parametrize("causal", [False, True])
+@checkered(causal=[False, True], ty=FLOAT_TYPES)
 def test_batched_attention(ty: Type, causal: bool) -> None:
     """Two pictures of two heads: queries interleaved, keys of one head for both, more keys than queries."""
     strides = ALL_SEEN | {"query_strides": (12, 2, 4), "key_strides": (8, 0, 2), "value_strides": (16, 8, 2)}

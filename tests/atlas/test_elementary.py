@@ -175,14 +175,32 @@ def hard_angles_f32() -> Array:
     """For every exponent, the floats whose product with 2/π is nearest to an integer."""
     with mpmath.workprec(300):
         places = int(mpmath.floor(2 / mpmath.pi * mpmath.mpf(2) ** 200))
-    mantissas, found = np.arange(1 << 23, 1 << 24, 1, np.uint64), []
+    found = []
     for exponent in range(-1, 128, 3):
         word = (places >> (200 - 64 - (exponent - 23))) & ((1 << 64) - 1)
-        with np.errstate(over="ignore"):
-            fraction = np.abs((mantissas * np.uint64(word)).view(np.int64))
-        chosen = np.flatnonzero(fraction < 1 << 46)[:40]
-        found.append(np.ldexp(mantissas[chosen].astype(np.float64), exponent - 23))
+        chosen = _nearly_whole(np.uint64(word), 1 << 46)[:40]
+        found.append(np.ldexp(chosen.astype(np.float64), exponent - 23))
     return np.concatenate(found).astype(np.float32)
+
+
+def _nearly_whole(word: np.uint64, bound: int) -> Array:
+    """The mantissas of 24 bits whose product with a word of 64 is within the bound of a multiple of 2**64.
+
+    Of eight million products none need be looked at: a mantissa is the sum of two parts, and for each of the first
+    the products of the second, in order, say which are near.
+    """
+    first, second = np.arange(1 << 23, 1 << 24, 1 << 12, np.uint64), np.arange(1 << 12, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        high, low = first * word, second * word
+        order = np.argsort(low)
+        place, found = np.searchsorted(low[order], np.uint64(0) - high - np.uint64(bound)), []
+        for k in range(second.size):
+            near = order[(place + k) % second.size]
+            inside = np.abs((high + low[near]).view(np.int64)) < bound
+            if k and not inside.any():
+                break
+            found.append(first[inside] + second[near[inside]])
+    return np.sort(np.concatenate(found))
 
 
 @cache

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_array_instructions import EPSILON, FLOAT_TYPES, make
 
+from effort import examples
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.operands import Register
 from eshkol.atlas.program import LaunchConfig
@@ -56,7 +57,7 @@ def assert_close(found: np.ndarray, wanted: np.ndarray, ty: Type, terms: int) ->
 
 
 @pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
-@settings(max_examples=25)
+@examples(25, 8)
 @given(
     batch=st.integers(0, 2), heads=st.integers(1, 2), seq_len=st.integers(1, 140), head_dim=st.integers(1, 40),
     causal=st.booleans(), name=st.sampled_from(["Attention", "FlashAttention"]),
@@ -109,7 +110,7 @@ def test_what_is_native() -> None:
 
 
 @pytest.mark.parametrize("ty", [Type.F32, Type.F64], ids=str)
-@settings(max_examples=30)
+@examples(30, 12)
 @given(data=st.data(), causal=st.booleans())
 def test_infinities_and_nan(ty: Type, data: Any, causal: bool) -> None:
     """Anywhere among keys and values: no weight for a score of -inf, NaN where the reference has it."""

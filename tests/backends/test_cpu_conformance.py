@@ -14,6 +14,7 @@ from strategies import Case, assert_same, bit_patterns, run, runnable_programs
 from test_array_instructions import FLOAT_TYPES, make, make_inputs
 from test_instructions import ARITHMETIC, operand_columns
 
+from batches import checkered
 from effort import FULL, examples
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import Kind, Opcode, element_type
@@ -152,9 +153,7 @@ def test_register_instruction(op: Opcode, types: tuple[Type, ...], level: simd.L
         assert not wrong.size, [(ty, *(c[k % len(c)] for c in columns), found[k], wanted[k]) for k in wrong]
 
 
-@at_every_level
-@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
-@pytest.mark.parametrize("first", [True, False])
+@checkered(first=[True, False], ty=FLOAT_TYPES, level=LEVELS)
 def test_extremes_of_one_number_that_is_none(first: bool, ty: Type, level: simd.Level) -> None:
     """A value for all lanes is computed once, as a single number, and LLVM knows that the first result is no NaN."""
     results = []

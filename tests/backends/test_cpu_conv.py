@@ -12,6 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from test_array_instructions import EPSILON, FLOAT_TYPES
 
+from batches import checkered
 from effort import examples
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import Instruction, Kind
@@ -114,8 +115,7 @@ def geometries(draw: Any) -> dict[str, Any]:
     return how
 
 
-@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
-@pytest.mark.parametrize("name", NAMES)
+@checkered(name=NAMES, ty=FLOAT_TYPES)
 @examples(12, 2)
 @given(how=geometries(), activation=st.sampled_from([Activation.Relu, Activation.Identity, Activation.Gelu]))
 def test_any_shape(name: str, ty: Type, how: dict[str, Any], activation: Activation) -> None:
@@ -131,11 +131,10 @@ def square(
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("ty", [Type.F32, Type.F16], ids=str)
-@pytest.mark.parametrize("name", NAMES[:3])
-@pytest.mark.parametrize(
-    "how",
-    [
+@checkered(
+    ty=[Type.F32, Type.F16],
+    name=NAMES[:3],
+    how=[
         (64, 14, 20, 3, 1, 1),  # rows follow each other without a gap, but not without their edges
         (700, 5, 9, 3, 1, 1),  # several blocks of steps, several tiles of columns
         (9, 5, 700, 3, 2, 1),  # of the gradient in the input as well; several tiles of rows
@@ -145,7 +144,6 @@ def square(
         (1, 40, 1, 31, 1, 0),  # more taps than a tile has columns
         (3, 9, 4, 2, 4, 0),  # places that no tap meets
     ],
-    ids=str,
 )
 def test_blocks_and_edges(name: str, ty: Type, how: tuple[int, ...]) -> None:
     check(square(name, ty, *how))

@@ -9,6 +9,7 @@ import pytest
 import scipy.linalg
 
 import eshkol as ek
+from batches import checkered
 from eshkol.backends.cpu import fourier, lapack, linear, order
 from eshkol.errors import TensorError
 from eshkol.ops import TABLE
@@ -36,8 +37,7 @@ def near(found, wanted, scale):
     assert np.abs(found - wanted).max(initial=0) <= 8 * epsilon * wanted.shape[-1] * max(scale, 1)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", SIZES)
+@checkered(shape=SIZES, dtype=DTYPES)
 def test_what_is_solved_is_a_solution(shape, dtype):
     n = shape[-1]
     x = drawn(dtype, *shape) + (2 * np.sqrt(n) * np.eye(n)).astype(dtype)
@@ -56,8 +56,7 @@ def test_what_is_solved_is_a_solution(shape, dtype):
             near(triangle @ found, b, np.abs(triangle).max() * np.abs(found).max() * n)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [*SIZES, (30, 9), (9, 30), (90, 40), (40, 90), (3, 0), (0, 0)])
+@checkered(shape=[*SIZES, (30, 9), (9, 30), (90, 40), (40, 90), (3, 0), (0, 0)], dtype=DTYPES)
 def test_factors_give_the_matrix_back(shape, dtype):
     x, n = drawn(dtype, *shape), max(shape[-2:])
     exchange, lower, upper = (r.numpy() for r in ek.lu(ek.tensor(x)))
@@ -190,8 +189,7 @@ def at_right_angles(vectors):
     near(adjoint(vectors) @ vectors, np.eye(vectors.shape[-1], dtype=vectors.dtype), vectors.shape[-2])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("native", [True, False])
+@checkered(native=[True, False], dtype=DTYPES)
 def test_spectra_and_their_vectors_give_the_matrix_back(dtype, native, monkeypatch):
     """With LAPACK called by native code, and where there is none to be called."""
     if not native:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from batches import checkered
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.operands import BufferOffset, Condition, ReduceOperation, Register
 from eshkol.atlas.program import LaunchConfig, Program
@@ -382,8 +383,7 @@ def accumulation(operation: ReduceOperation, ty: Type, count: int) -> Program:
 NUMBERS = [t for t in Type if not t.is_wide]
 
 
-@pytest.mark.parametrize("operation", list(ReduceOperation), ids=lambda o: o.name)
-@pytest.mark.parametrize("ty", NUMBERS, ids=str)
+@checkered(operation=ReduceOperation, ty=NUMBERS)
 def test_accumulators_agree_with_the_reference(cpu: CpuBackend, operation: ReduceOperation, ty: Type) -> None:
     lanes, count = 3, 77
     rng = np.random.default_rng(7)

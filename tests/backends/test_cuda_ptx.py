@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import eshkol as ek
+from batches import checkered
 from effort import FULL
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.machines import BLOCKS, MATRICES, AttentionTile, MatrixTile
@@ -173,8 +174,7 @@ def unnumbered(text: str) -> str:
     return re.sub(r"callseq \d+", "callseq", text)
 
 
-@pytest.mark.parametrize("capability", [PLAIN, (8, 0), (9, 0), (10, 0)])
-@pytest.mark.parametrize("fast", [True, False])
+@checkered(capability=[PLAIN, (8, 0), (9, 0), (10, 0)], fast=[True, False])
 def test_it_assembles(capability, fast):
     for name, make in KERNELS.items():
         if capability >= LEAST.get(name, PLAIN):

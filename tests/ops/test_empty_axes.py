@@ -28,7 +28,10 @@ from eshkol.ops.row import Aval, Op
 from eshkol.schedule.run import execute
 from eshkol.tensors.devices import open_backend
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of means of nothing
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # NumPy's, of means of nothing
+    pytest.mark.unchecked,  # each compares with the interpreter, which is what validation would do a second time
+]
 FIRST = {"float": dtypes.float32, "int": dtypes.int32, "bool": dtypes.bool_, "complex": dtypes.complex64}
 
 # Rows that refuse operands, or attributes, that do not fit each other any more where their NumPy reference is content.

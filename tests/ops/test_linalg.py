@@ -7,6 +7,7 @@ import pytest
 from calls import gradient, value
 
 import eshkol as ek
+from batches import checkered
 from eshkol.errors import DerivativeError, DTypeError, EshkolError, ShapeError, TensorError
 
 SQUARE = (
@@ -225,8 +226,7 @@ def exactly(x, direction=None):
     return total
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
-@pytest.mark.parametrize("norm", [1e-3, 0.3, 1.4, 1.5, 6.0, 40.0])
+@checkered(dtype=[np.float32, np.float64, np.complex64, np.complex128], norm=[1e-3, 0.3, 1.4, 1.5, 6.0, 40.0])
 def test_compiled_exponentials_and_their_derivatives_are_accurate(dtype, norm):
     """As products, to a few units in the last place of the greatest element; each matrix of a batch by itself."""
     rng = np.random.default_rng(int(norm * 10))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import eshkol as ek
+from batches import checkered
 from eshkol import nn, optim, train
 from eshkol.errors import NotANumberError, ShapeError, TensorError
 from eshkol.parallel import Pipeline, PipelineStep
@@ -39,8 +40,7 @@ def same(one, other, tolerance=TOLERANCE):
     np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("places", [PLACES, ["discrete", "cpu", "blocks"], ["cpu", "cpu", "reference"]])
+@checkered(places=[PLACES, ["discrete", "cpu", "blocks"], ["cpu", "cpu", "reference"]], schedule=SCHEDULES)
 def test_losses_are_those_of_the_model_in_one_piece(places, schedule):
     alone, wanted = trained(None)
     model, losses = trained(places, schedule=schedule)

@@ -43,7 +43,8 @@ def by_interpreter() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Compiled, "run", run)
-        patch.setattr(Compiled, "quick", lambda *_: None)  # which would compile them for the next time
+        patch.setattr(Compiled, "quick", lambda *_: None)  # which would compile them for the next time,
+        patch.setattr(ek.jit, "_like", lambda *_: None)  # and so would this
         yield
 
 

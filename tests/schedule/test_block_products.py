@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import eshkol as ek
+from batches import checkered
 from eshkol.atlas.machines import BLOCKS, TILES, MachineDescription, ProductTile
 from eshkol.backends import open_backend
 from eshkol.backends.blocks import DESCRIPTION
@@ -57,12 +58,12 @@ def agrees(node: Node, target: MachineDescription) -> list[str]:
 # --- matrices -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tile", SHAPES, ids=str)
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [((1, 1), (1, 1)), ((8, 8), (8, 16)), ((13, 7), (7, 11)), ((3, 5, 6), (3, 6, 9)), ((2, 1, 5, 3), (3, 3, 2))],
+@checkered(
+    shapes=[((1, 1), (1, 1)), ((8, 8), (8, 16)), ((13, 7), (7, 11)), ((3, 5, 6), (3, 6, 9)), ((2, 1, 5, 3), (3, 3, 2))],
+    tile=SHAPES,
 )
-def test_products(left: tuple[int, ...], right: tuple[int, ...], tile: ProductTile) -> None:
+def test_products(shapes: tuple[tuple[int, ...], tuple[int, ...]], tile: ProductTile) -> None:
+    left, right = shapes
     assert agrees(matrix_product(numbers(*left), numbers(*right)), machine(tile)) == ["matrix_product"]
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eshkol as ek
+from batches import checkered
 from effort import examples
 from eshkol.atlas.fragments import LANES
 from eshkol.atlas.machines import BLOCKS, MATRICES, MachineDescription, MatrixTile, Precision
@@ -69,11 +70,12 @@ def agrees(node: Node, target: MachineDescription = DESCRIPTION) -> list[str]:
     return [kernel.program.name for kernel in launched]
 
 
-@pytest.mark.parametrize("dtype", HALVES, ids=str)
-@pytest.mark.parametrize("tile", SHAPES, ids=str)
-@pytest.mark.parametrize(("left", "right"), [((64, 64), (64, 64)), ((40, 24), (24, 72)), ((2, 1, 20, 40), (3, 40, 24))])
-def test_products(left: tuple[int, ...], right: tuple[int, ...], tile: MatrixTile, dtype: dtypes.DType) -> None:
+@checkered(
+    shapes=[((64, 64), (64, 64)), ((40, 24), (24, 72)), ((2, 1, 20, 40), (3, 40, 24))], tile=SHAPES, dtype=HALVES
+)
+def test_products(shapes: tuple[tuple[int, ...], tuple[int, ...]], tile: MatrixTile, dtype: dtypes.DType) -> None:
     """One slab and several, edges that tiles do not reach and that they do, batches that broadcast."""
+    left, right = shapes
     node = matrix_product(numbers(*left, dtype=dtype), numbers(*right, dtype=dtype))
     assert agrees(node, machine(tile)) == ["matrix_product"]
 
