@@ -1,6 +1,6 @@
-"""Libraries that programs import by name, against Python: sorting, strings, sets of characters, bits, regular expressions.
+"""Libraries that programs import by name, against Python: sorts, strings, character sets, bits, regular expressions.
 
-Each test writes one program that goes through many random cases, which stand in it as data, so that little is compiled.
+Each test writes one program that goes through many random cases, which stand in it as data: little is compiled.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def test_classes_of_characters_are_those_of_unicode() -> None:
         sum(char.isdecimal() for char in chars),
         sum(char.isspace() and char not in "\x1c\x1d\x1e\x1f" for char in chars),
     ]
-    names = "punctuation symbol title-case digit whitespace".split()
+    names = ["punctuation", "symbol", "title-case", "digit", "whitespace"]
     body = f"(map char-set-size (list {' '.join(f'char-set:{name}' for name in names)}))"
     check("(srfi 14)", "", body, [([], sizes)])
 
@@ -247,7 +247,8 @@ def test_bits_agree_with_those_of_python() -> None:
             expected = [
                 ~(a ^ b), ~(a & b), ~(a | b), ~a & b, a & ~b, ~a | b, a | ~b, a & mask | b & ~mask,
                 bool(a >> start & 1), a | 1 << start, a & ~(1 << start), (a & -a).bit_length() - 1,
-                field, without, a | ones << start, without | (b & ones) << start, a & ~(ones << start) | b & ones << start,
+                field, without, a | ones << start, without | (b & ones) << start,
+                a & ~(ones << start) | b & ones << start,
                 without | turned << start, without | reversed_ << start,
                 [bool(a >> k & 1) for k in range(a.bit_length() if a >= 0 else (~a).bit_length())],
                 (a >> count if count > 0 else a << -count), (a & b) != 0, (a & mask) == mask,
@@ -283,7 +284,7 @@ def test_divisions_agree_with_those_of_python() -> None:
             found = quotients(n, d)
             yield [n, d], [[q, n - q * d, q, n - q * d] for q in found]
 
-    names = "floor ceiling truncate round euclidean balanced".split()
+    names = ["floor", "ceiling", "truncate", "round", "euclidean", "balanced"]
     each = " ".join(
         f"(let-values (((q r) ({name}/ n d))) (list q r ({name}-quotient n d) ({name}-remainder n d)))"
         for name in names
@@ -563,7 +564,8 @@ def test_patterns_match_what_a_plain_matcher_matches() -> None:
         clauses.append(f"(lambda (v) (match v ({text} (list {' '.join(names)})) (_ 'no)))")
         tests.append((names, test))
     program = (
-        "(import (scheme base) (scheme write) (eshkol match))\n(for-each (lambda (f) (for-each (lambda (v) (write (f v)) "
+        "(import (scheme base) (scheme write) (eshkol match))\n"
+        "(for-each (lambda (f) (for-each (lambda (v) (write (f v)) "
         f"(newline)) '({' '.join(map(data, values))}))) (list {' '.join(clauses)}))"
     )
     expected = []
