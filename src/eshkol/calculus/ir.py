@@ -95,6 +95,10 @@ OPERATIONS: dict[str, str] = {
     "call": "...",  # ...: Call of `Instruction.function`; several results.
 }
 
+# A call that also gives the derivatives of its only result by so many first operands (`Instruction.literal`): what the
+# specializer writes, and expand.py replaces, so that nothing else sees it.
+GRADIENT = "gradient"
+
 
 @dataclass(eq=False)
 class TypedValue:
