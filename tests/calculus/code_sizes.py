@@ -177,7 +177,11 @@ class Asking:
                 assert code.entry == 0
                 about = f"; {what}, {len(roots)} roots\n{described(description)}"
                 if not what.startswith("gradient"):  # which are written for every program
-                    module = write()
+                    try:
+                        module = write()
+                    except NotFast as refused:
+                        found.append(Asked(f"no compiled derivative: {refused}"))
+                        continue
                     about += f"\n; calls {module.outside}\n{module.text()}"
                 found.append(Asked(ir.text(program), program, about))
             else:

@@ -84,5 +84,59 @@ def compare(checker: Checker, seeds: range, show: bool = False) -> Counter[str]:
 
 
 def test_random_programs(checker: Checker) -> None:
-    counts = compare(checker, range(1, amount(80, 14)))
+    counts = compare(checker, range(1, amount(80, 11)))
     assert all(counts[way] for way in WAYS), counts
+
+
+CASES = {
+    "a Jacobian in pieces": "(jacobian (lambda (v) (vector-map (lambda (a) (* a (vector-ref v 30) (sin a))) v))"
+    " (ramp 40))",
+    "a Jacobian in pieces, as a list": "(jacobian (lambda (v) (list (vector-ref v 3) (fold + 0.0 (vector->list v))))"
+    " (ramp 33))",
+    "a Jacobian by several": "(jacobian (lambda (v x) (vector-map (lambda (a) (* a x)) v)) (ramp 20) 3.0)",
+    "a Jacobian of a number": "(jacobian (lambda (v) (fold * 1.0 (vector->list v))) (ramp 20))",
+    "a Hessian by several numbers": "(hessian (lambda (x y) (let loop ((i 0) (s 0.0)) (if (= i 3) s"
+    " (loop (+ i 1) (+ s (* x x y (sin y))))))) 1.5 2.0)",
+    "confusion": "(derivative (lambda (x) (let loop ((i 0) (s 0)) (if (= i 4) s (loop (+ i 1)"
+    " (+ s (* x (derivative (lambda (y) (+ x y)) x))))))) 1.0)",
+    "an early exit": "(derivative (lambda (r) (derivative (lambda (x) (let loop ((i 0) (s x)) (cond ((> s 20) (* r s))"
+    " ((= i 9) s) ((< s 0.5) (loop (+ i 1) (* 3 s x))) (else (loop (+ i 1) (* r s s)))))) 1.2)) 1.3)",
+    "a vector from outside": "(derivative (lambda (r) (let loop ((k 0) (v constant)) (if (= k 3) (vector-ref v 1)"
+    " (loop (+ k 1) (vector-map (lambda (a b) (- a (* r b))) v (gradient"
+    " (lambda (w) (apply * (vector->list w))) v)))))) 0.1)",
+    "vjp of a number": "(receive (y pull) (vjp (lambda (v) (fold * 1.0 (vector->list v))) (ramp 20))"
+    " (list y (pull 2)))",
+    "vjp of a vector": "(receive (y pull) (vjp (lambda (v) (vector-map (lambda (a) (* a a)) v)) (ramp 4))"
+    " (list y (pull (vector 1 0 2.0 0.5))))",
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cases(checker: Checker, name: str) -> None:
+    checker.evaluate("(define (ramp n) (list->vector (map (lambda (i) (+ 0.5 (* 0.125 i))) (iota n))))")
+    checker.evaluate("(define constant (vector 1.0 2.0 3.0))")
+    runs, fast, slow = parsed(checker.evaluate(f"(both (lambda () {CASES[name]}))"))
+    assert runs
+    assert close(fast, slow, 1e-12, 1e-14), (fast, slow)
+
+
+def test_memory_of_inner_derivatives_is_used_again(checker: Checker) -> None:
+    """Forward: a loop of derivatives of loops takes no more than one of them."""
+    checker.evaluate("""
+        (define (power x n) (let loop ((i 0) (p 1.0)) (if (= i n) p (loop (+ i 1) (* p (cos (* x p)))))))
+        (define (relaxed r turns)
+          (let loop ((k 0) (x 0.5))
+            (if (= k turns) x (loop (+ k 1) (- x (* r (derivative (lambda (t) (power t 50)) x)))))))
+        (define (used turns) (derivative (lambda (r) (relaxed r turns)) 0.01) (cdr (%fast-statistics)))""")
+    few, many = (float(checker.evaluate(f"(used {turns})")) for turns in (2, 2000))
+    assert 0 < few == many < 10_000
+
+
+def test_a_gradient_without_its_point_is_known_by_its_procedure(checker: Checker) -> None:
+    """Many gradients of different procedures are one procedure with other captured ones."""
+    for k in range(8):
+        sum_of_powers = f"(lambda (v) (fold (lambda (a s) (+ s (expt a {k}))) 0.0 (vector->list v)))"
+        text = f"(directional-derivative (gradient {sum_of_powers})"
+        runs, fast, slow = parsed(checker.evaluate(f"(both (lambda () {text} (vector 1.5 2.0) (vector 1.0 0.5))))"))
+        assert runs
+        assert close(fast, slow, 1e-12, 1e-14), k

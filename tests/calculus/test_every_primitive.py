@@ -167,6 +167,41 @@ CASES: dict[str, list[str]] = {
               "(apply (lambda r (apply + r)) x (list x i))", "(apply (lambda (a . r) (apply * a r)) (iota 3 x))",
               "(apply (lambda (a b . r) (+ a b (apply max x r))) x (map (lambda (k) (* k x)) (iota (+ i 1))))",
               "(apply (lambda (a) a) (list x x))", "(apply atan (list x 2))", "(apply - x (list 1 x))"],
+    # derivatives inside
+    "derivative": ["(derivative (lambda (y) (* x y y)) x)", "(derivative sin x)",
+                   "((derivative (lambda (y) (exp (* x y)))) i)",
+                   "(derivative (derivative (lambda (y) (expt (* x y) 3))) x)",
+                   "(derivative (lambda (y) (abs (* x y))) x)",
+                   "(derivative (lambda (y) (max (* x y) (min y x))) (* 2 x))", "(* x (derivative (lambda (y) 7) x))",
+                   "(derivative (lambda (y) (if (and (> y 0) (< y x)) y (* y y x))) (* 2 x))",
+                   "(derivative (lambda (y) (let ((z 1.0)) (set! z (* y z)) (* z x y))) x)",
+                   "(let ((z 1.0)) (derivative (lambda (y) (set! z (* y z)) (* z x y)) x))",
+                   "(derivative (lambda (y) (if (< y 5) y (error \"large\"))) x)",
+                   "(derivative (lambda (y) (list y)) x)",
+                   "(derivative (lambda (y) (let loop ((k 0) (p y)) (cond ((> p 9) p) ((= k 5) (* x p)) (else"
+                   " (loop (+ k 1) (* 1.5 p)))))) (+ 1 (* x x)))", "(derivative (lambda (y) (sqrt (* y y))) (* 0 x))",
+                   "(derivative (lambda (y) (* x y)) x :mode 'forward)", "(derivative (lambda (y) (floor (* x y))) x)",
+                   "((if (< i 2) (derivative sin) cos) x)", "(if (procedure? (derivative sin)) x 0)",
+                   "(derivative (lambda (y) (* y (derivative (lambda (z) (* x y z z)) y))) x)"],
+    "gradient": ["(apply + (gradient * x 2.0))",
+                 "(vector-ref (gradient (lambda (v) (* x (vector-ref v i))) (make-vector 5 x)) i)",
+                 "(apply + (gradient (lambda (l) (apply * l)) (list x 2.0 (* x x))))", "(gradient exp x)",
+                 "(apply + (vector->list (gradient (lambda (v) (vector-set! v 0 x) (apply * (vector->list v)))"
+                 " (vector x x 2.0))))",
+                 "(let ((w (make-vector 3 x))) (apply + (vector->list (gradient (lambda (v) (vector-set! w i 1.0)"
+                 " (* (vector-ref v 0) (vector-ref w 1))) (make-vector 2 x)))))",
+                 "(let ((g (gradient (lambda (v) (vector-ref v 0)) (vector x 2.0))))"
+                 " (vector-set! g (modulo i 2) x) (vector-ref g 0))",
+                 "(let ((v (vector x 2.0)))"
+                 " (vector-ref (gradient (lambda (w) (* (vector-ref w 0) (vector-ref v 1))) v) 0))",
+                 "(apply + (gradient (lambda (l) (fold (lambda (a s) (* a (+ s x))) 1.0 l))"
+                 " (map (lambda (k) (* x k)) (iota (+ i 1)))))",
+                 "(car (gradient (lambda (a b) (* a (vector-ref b 1))) x (vector x x)))",
+                 "(vector-ref (gradient (lambda (v) (* x (vector-ref v 1))) #(1.0 2.0)) 1)",
+                 "(car (gradient (lambda (a b) (* a (sqrt b))) x 4))"],
+    "value-and-gradient": ["(receive (v g) (value-and-gradient (lambda (y) (* x y y)) x) (* v g))",
+                           "(call-with-values (lambda () (value-and-gradient * x 2.0)) (lambda (v g) (apply + v g)))"],
+    "keyword?": ["(if (keyword? x) 0 x)", "(if (keyword? :mode) x 0)"],
     # records, text and errors
     "%record": ["(let ((p (point x 2))) (* (point-a p) (point-b p)))", "(if (point? (point x 1)) x 0)",
                 "(if (point? x) 0 x)", "(if (point? (other x)) 0 x)", "(point-a (other x))",

@@ -250,6 +250,10 @@ def _step(item: Instruction, a: list[Any], steps: list[int]) -> list[Any]:
         case "cell_value" | "cell_next" | "pairs_car" | "pairs_cdr":
             need(a[0] is not None)
             return [a[0].value if item.operation in ("cell_value", "pairs_car") else a[0].rest]
+        case "memory_mark":
+            return [0]
+        case "memory_release":
+            return []
         case "is_null":
             return [a[0] is None]
         case "call":

@@ -18,7 +18,8 @@ from eshkol.calculus import ir
 from eshkol.calculus.abstract import NotFast
 from eshkol.calculus.activity import Activity, memory_of
 from eshkol.calculus.cfg import Flow, Loop, prepared, shape, simplify, written_arrays
-from eshkol.calculus.factors import Apply, Tree, factors, variables
+from eshkol.calculus.factor_writer import FactorWriter
+from eshkol.calculus.factors import factors, variables
 from eshkol.calculus.ir import (
     F64,
     I1,
@@ -36,9 +37,6 @@ from eshkol.calculus.ir import (
 )
 from eshkol.calculus.plan import TapePlan
 from eshkol.calculus.slots import settle
-from eshkol.calculus.writer import ProgramWriter
-
-RELATIONS = {"=": "eq", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
 
 def gradient_function(functions: Sequence[TypedFunction], active: Sequence[bool]) -> TypedFunction:
@@ -56,7 +54,7 @@ def gradient_function(functions: Sequence[TypedFunction], active: Sequence[bool]
     return made
 
 
-class AdjointWriter(ProgramWriter):
+class AdjointWriter(FactorWriter):
     """Both sweeps of a function."""
 
     def __init__(self, flow: Flow, activity: Activity, plan: TapePlan, active: list[bool]) -> None:
@@ -65,6 +63,9 @@ class AdjointWriter(ProgramWriter):
         self.flow, self.activity, self.plan, self.active = flow, activity, plan, active
         self.made = made
         self.kinds: dict[str, Type] = {}  # of slots
+        self.room: dict[TypedValue, TypedValue] = {}  # for gradients by arrays
+        self.is_released = True
+        self.mark: TypedValue | None = None
         self.names: dict[TypedValue, TypedValue] = {}  # what values are in the forward sweep
         self.ahead = {block: Block(block.name) for block in flow.order}
         self.behind = {block: Block(f"{block.name}.back") for block in flow.order}
@@ -144,9 +145,8 @@ class AdjointWriter(ProgramWriter):
     def _parameters(self) -> None:
         """Those that are memory of numbers with adjoints are copied, so nothing may change them."""
         changed = self._changed()
-        for param, varies in zip(self.flow.function.params, self.active, strict=True):
-            given = TypedValue(param.type, param.name)
-            self.made.params.append(given)
+        self._make_room()
+        for param, given, varies in zip(self.flow.function.params, self.made.params, self.active, strict=True):
             memory = param.type in self.activity.memory
             if varies and param.type not in (F64, ir.array(F64), ir.cell(F64)):
                 raise NotFast("a derivative inside of another by nested data")
@@ -163,6 +163,17 @@ class AdjointWriter(ProgramWriter):
                 self.backwards[param] = self.mapped(given, pairs, self._pair)
                 self.names[param] = self.pairs[param] = self.mapped(self.backwards[param], pairs, lambda pair: pair)
             self._define(param)
+
+    def _make_room(self) -> None:
+        """For gradients that are arrays; what is made after that is released in the end, unless some are lists."""
+        for param, varies in zip(self.flow.function.params, self.active, strict=True):
+            given = TypedValue(param.type, param.name)
+            self.made.params.append(given)
+            if varies and param.type == ir.array(F64):
+                size = self.op("array_length", [given], I64)
+                self.room[param] = self.op("array_new", [size, self.literal(0.0, F64)], param.type)
+            self.is_released &= not (varies and param.type.kind == "cell")
+        self.mark = self.op("memory_mark", [], I64) if self.is_released else None
 
     def _changed(self) -> set[TypedValue]:
         """The parameters whose memory may be changed."""
@@ -265,6 +276,8 @@ class AdjointWriter(ProgramWriter):
                     return self.op("array_get", [pair, self.literal(0, I64)], F64)
                 case "cell_new":
                     return self.op("cell_new", [self._pair(operands[0]), operands[1]], self.kind(item.result.type))
+        if item.operation in ("memory_mark", "memory_release"):  # its reverse needs what was made
+            return self.literal(0, I64) if item.results else None
         if item.operation == "constant":
             return self.literal(item.literal, item.result.type)
         if not item.results:
@@ -365,6 +378,8 @@ class AdjointWriter(ProgramWriter):
         for param, given, varies in zip(self.flow.function.params, self.made.params, self.active, strict=True):
             if varies:
                 results.append(self._by_parameter(param, given))
+        if self.mark is not None:
+            self.effect("memory_release", [self.mark])
         self.made.results = [value.type for value in results]
         self.block.end = Return(results)
 
@@ -380,8 +395,8 @@ class AdjointWriter(ProgramWriter):
                     backwards, param.type, lambda pair: self._finite(self.op("array_get", [pair, one], F64))
                 )
             return self.mapped(given, param.type, lambda number: self.literal(0.0, F64))
+        made = self.room[param]
         size = self.op("array_length", [given], I64)
-        made = self.op("array_new", [size, self.literal(0.0, F64)], param.type)
 
         def step(i: TypedValue) -> list[TypedValue]:
             found = self.op("array_get", [self.pairs[param], self._adjoint_place(i)], F64)
@@ -558,33 +573,4 @@ class AdjointWriter(ProgramWriter):
                 self.add(operand, self.op("math", [found], F64, "-"))
             else:
                 known = {name: self.value(names[name], block) for name in sorted(variables(factor))}
-                self.add(operand, self.op("math", [found, self._tree(factor, known)], F64, "*"))
-
-    def _tree(self, tree: Tree, names: dict[str, TypedValue]) -> TypedValue:
-        """A factor of a derivative rule."""
-        if isinstance(tree, float):
-            return self.literal(tree, F64)
-        if isinstance(tree, str):
-            return names[tree]
-        if tree.operator == "if":
-            test, yes, no = tree.operands
-            return self.one_of(
-                self._test(test, names), lambda: self._tree(yes, names), lambda: self._tree(no, names), F64
-            )
-        return self.op("math", [self._tree(part, names) for part in tree.operands], F64, tree.operator)
-
-    def _test(self, tree: Tree, names: dict[str, TypedValue]) -> TypedValue:
-        """A condition in a rule."""
-        if not isinstance(tree, Apply):
-            return self.literal(tree == 1.0, I1)
-        match tree.operator, tree.operands:
-            case "not", (one,):
-                return self.op("not", [self._test(one, names)], I1)
-            case "and", (one, other):
-                no = lambda: self.literal(False, I1)
-                return self.one_of(self._test(one, names), lambda: self._test(other, names), no, I1)
-            case "or", (one, other):
-                yes = lambda: self.literal(True, I1)
-                return self.one_of(self._test(one, names), yes, lambda: self._test(other, names), I1)
-        operands = [self._tree(part, names) for part in tree.operands]
-        return self.op("compare", operands, I1, RELATIONS[tree.operator])
+                self.add(operand, self.op("math", [found, self.factor(factor, known)], F64, "*"))

@@ -42,7 +42,7 @@ HELPERS = {
 LIMIT_OFFSET = 0  # of stack_limit in the context
 TAGS = {"i64": 1, "f64": 2, "pairs": 3, "vector": 10}  # of values in pairs (value.h)
 NO_TAG = 0  # that of the empty list
-RUN_TAPE, RUN_ARENA, RUN_PEAK = 0, 8, 16  # offsets in the record of a run
+RUN_TAPE, RUN_ARENA, RUN_PEAK, RUN_LOWEST = 0, 8, 16, 24  # offsets in the record of a run
 
 
 def machine(kind: Type) -> str:
@@ -58,6 +58,7 @@ class SweepModule:
     def __init__(self) -> None:
         self.functions: list[str] = []
         self.outside: dict[str, str] = {}
+        self.releases = False  # whether memory of the run is used again; a reverse sweep needs all of it
 
     def library(self, name: str, arity: int) -> str:
         parameters = ", ".join(["double"] * arity)
@@ -313,9 +314,19 @@ class SweepWriter(FunctionText):
 
     def instruction(self, item: Instruction, args: Sequence[str], checked: bool) -> str:
         """The result of an instruction other than constants and calls; without `checked`, one that was run before."""
+        if item.operation == "memory_mark":
+            return self.op(f"ptrtoint ptr {self.load('ptr', self.arena)} to i64")
         a = args[0]
         b = args[1] if len(args) > 1 else ""
         match item.operation:
+            case "memory_release":
+                if self.module.releases:
+                    place = self.offset("%run", RUN_LOWEST)
+                    before, now = self.load("ptr", place), self.load("ptr", self.arena)
+                    less = self.op(f"icmp ult ptr {now}, {before}")
+                    self.store("ptr", self.select(less, now, before, "ptr"), place)
+                    self.store("ptr", self.op(f"inttoptr i64 {a} to ptr"), self.arena)
+                return ""
             case "math":
                 return self.math(item.name, args, checked)
             case "compare":

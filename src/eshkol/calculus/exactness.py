@@ -22,12 +22,11 @@ from typing import NamedTuple
 
 from eshkol.calculus.abstract import NotFast
 from eshkol.calculus.activity import WRITES, memory_of
-from eshkol.calculus.ir import F64, Instruction, Return, Type, TypedFunction, TypedValue
+from eshkol.calculus.ir import F64, GRADIENT, Instruction, Return, Type, TypedFunction, TypedValue
 
 SAME, ROUNDED, ADRIFT = range(3)
 ARITHMETIC = frozenset({"+", "-", "*", "/", "square", "expt"})
 CHOOSING = frozenset({"abs", "max", "min"})  # what gives one of its operands, but for the sign
-GRADIENT = "gradient"  # a call that also gives derivatives, until it is expanded: the operands are points at first
 DECIDING = frozenset({"floor", "ceiling", "truncate", "round", "max", "min"})
 
 

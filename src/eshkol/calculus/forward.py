@@ -37,6 +37,7 @@ def tangents(program: TypedProgram, lanes: int, seeds: Mapping[int, int] | None 
     places = {p: lane for k, lane in (seeds or {}).items() if (p := program.main.params[k]).type not in written}
     names = {f: f"f{k}" for k, f in enumerate(program.functions)}
     module = SweepModule()
+    module.releases = True
     for function, flow in flows.items():
         is_main = function is program.main
         made = Tangents(SweepWriter(module, lanes), flow, names, is_main, activity, places if is_main else {})

@@ -92,8 +92,14 @@ OPERATIONS: dict[str, str] = {
     "cell_value": "cell",  # =: Fails for null.
     "cell_next": "cell",  # cell: Fails for null.
     "is_null": "cell pairs",  # i1: Whether a list is at its end.
+    "memory_mark": "",  # i64: Where the memory of the run ends.
+    "memory_release": "i64",  # What was made since a mark is not used any more. (A reverse sweep keeps it.)
     "call": "...",  # ...: Call of `Instruction.function`; several results.
 }
+
+# A call that also gives the derivatives of its only result by so many first operands (`Instruction.literal`): what the
+# specializer writes, and expand.py replaces, so that nothing else sees it.
+GRADIENT = "gradient"
 
 
 @dataclass(eq=False)

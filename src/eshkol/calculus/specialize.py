@@ -39,8 +39,8 @@ from eshkol.calculus.abstract import (
     variable,
     widened,
 )  # fmt: skip
-from eshkol.calculus.adjoint import gradient_function
-from eshkol.calculus.exactness import GRADIENT, check
+from eshkol.calculus.exactness import check
+from eshkol.calculus.expand import GRADIENT, called, expand
 from eshkol.calculus.ir import F64, I64, Block, Instruction, Return, Type, TypedValue
 from eshkol.calculus.lift import lift
 from eshkol.calculus.trim import trim
@@ -144,14 +144,14 @@ def specialized(
             raise NotFast("it is long when loops are written turn by turn")
         if writer.converted & writer.mutated:
             raise NotFast("what is changed may be a vector from outside")
-        functions = _called(main)
+        functions = called(main)
         check(functions, writer.exact)
         lift(functions)
         for function in functions:
             trim(function)
         if any(item.operation == GRADIENT for function in functions for item in function.instructions()):
             expand(main)
-            functions = _called(main)
+            functions = called(main)
         return ir.TypedProgram(functions, []), result, world
     raise NotFast("its types do not settle")
 
@@ -561,39 +561,6 @@ class Specializer(ProgramWriter):
 
 def _targets(function: ir.TypedFunction) -> set[Block]:
     return {jump.target for block in function.blocks for jump in block.jumps()}
-
-
-def expand(main: ir.TypedFunction) -> None:
-    """Put calls of gradients, as typed functions, in the place of what asks for them; innermost ones first."""
-    made: dict[ir.TypedFunction, ir.TypedFunction] = {}
-    seen = {main}
-
-    def visit(function: ir.TypedFunction) -> None:
-        for item in function.instructions():
-            inner = item.function
-            if inner is None:
-                continue
-            if inner not in seen:
-                seen.add(inner)
-                visit(inner)
-            if item.operation == GRADIENT:
-                if inner not in made:
-                    count = item.literal
-                    marks = [k < count for k in range(len(inner.params))] if isinstance(count, int) else []
-                    made[inner] = gradient_function(_called(inner), marks)
-                item.operation, item.literal, item.function = "call", None, made[inner]
-
-    visit(main)
-
-
-def _called(main: ir.TypedFunction) -> list[ir.TypedFunction]:
-    """A function and all that it calls."""
-    found = [main]
-    for function in found:
-        for item in function.instructions():
-            if item.function is not None and item.function not in found:
-                found.append(item.function)
-    return found
 
 
 def _procedures(args: Sequence[Abstract]) -> tuple[Any, ...]:

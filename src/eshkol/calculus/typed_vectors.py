@@ -82,15 +82,15 @@ def _element(memory: TypedValue) -> Type:
     return memory.type.element.unsized
 
 
-def _range(s: Specializer, memory: TypedValue, args: Sequence[Abstract]) -> tuple[TypedValue, TypedValue]:
-    """Where a part of a vector begins, and how long it is; it may be left out."""
+def _range(s: Specializer, memory: TypedValue, args: Sequence[Abstract]) -> tuple[TypedValue | None, TypedValue]:
+    """Where a part of a vector begins, unless it is at the beginning, and how long it is; both may be left out."""
     size = _size(s, memory)
-    start = s.i64(args[0]) if args else s.literal(0, I64)
+    if not args:
+        return None, size
+    start = s.i64(args[0])
     end = s.i64(args[1]) if len(args) > 1 else size
-    if args:
-        s.need(s.op("icompare", [s.literal(0, I64), start], I1, "le"))
-        s.need(s.op("icompare", [start, end], I1, "le"))
-        s.need(s.op("icompare", [end, size], I1, "le"))
+    for low, high in ((s.literal(0, I64), start), (start, end), (end, size)):
+        s.need(s.op("icompare", [low, high], I1, "le"))
     return start, s.op("isub", [end, start], I64)
 
 
@@ -105,6 +105,10 @@ def _known_range(s: Specializer, a: Fields, args: Sequence[Abstract]) -> tuple[A
     return a.items[start:end]
 
 
+def _at(s: Specializer, start: TypedValue | None, index: TypedValue) -> TypedValue:
+    return index if start is None else s.op("iadd", [start, index], I64)
+
+
 def _get(s: Specializer, memory: TypedValue, index: TypedValue, wanted: Type) -> TypedValue:
     """An element that goes into memory of a type; marks of nothing may go where they are known as such."""
     found = s.op(f"{memory.type.kind}_get", [memory, index], _element(memory))
@@ -116,20 +120,20 @@ def _get(s: Specializer, memory: TypedValue, index: TypedValue, wanted: Type) ->
 def _copy(
     s: Specializer,
     to: TypedValue,
-    at: TypedValue,
+    at: TypedValue | None,
     source: TypedValue,
-    start: TypedValue,
+    start: TypedValue | None,
     size: TypedValue,
     backwards: TypedValue | None = None,
 ) -> None:
     """Elements of one vector into another, the last ones first where that is said."""
-    last = s.op("isub", [size, s.literal(1, I64)], I64)
 
     def step(i: TypedValue, now: list[TypedValue]) -> list[TypedValue]:
         if backwards is not None:
+            last = s.op("isub", [size, s.literal(1, I64)], I64)
             i = s.i64(choose(s, backwards, Leaf(s.op("isub", [last, i], I64)), Leaf(i)))
-        item = _get(s, source, s.op("iadd", [start, i], I64), to.type)
-        s.effect("array_set", [to, s.op("iadd", [at, i], I64), s.fit_leaf(Leaf(item), _element(to))])
+        item = _get(s, source, _at(s, start, i), to.type)
+        s.effect("array_set", [to, _at(s, at, i), s.fit_leaf(Leaf(item), _element(to))])
         return []
 
     count(s, size, [], step)
@@ -145,7 +149,7 @@ def _vector_copy(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     source = memory_of(s, a)
     start, size = _range(s, source, rest)
     made = _fresh(s, size, _element(source))
-    _copy(s, made, s.literal(0, I64), source, start, size)
+    _copy(s, made, None, source, start, size)
     s.origins[made] = key
     kind = s.notes.memory.get(key)
     if kind is not None and kind != _element(source):
@@ -180,7 +184,7 @@ def _vector_append(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
                 place = s.op("iadd", [at, s.literal(k, I64)], I64)
                 s.effect("array_set", [made, place, s.fit_leaf(item, kind)])
         else:
-            _copy(s, made, at, memory_of(s, a), s.literal(0, I64), one)
+            _copy(s, made, at, memory_of(s, a), None, one)
         at = s.op("iadd", [at, one], I64)
     s.origins[made] = key
     return Leaf(made)
@@ -195,7 +199,8 @@ def _vector_copy_to(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     start, size = _range(s, other, rest)
     s.need(s.op("icompare", [s.literal(0, I64), place], I1, "le"))
     s.need(s.op("icompare", [s.op("iadd", [place, size], I64), _size(s, memory)], I1, "le"))
-    _copy(s, memory, place, other, start, size, s.op("icompare", [place, start], I1, "gt"))
+    first = s.literal(0, I64) if start is None else start
+    _copy(s, memory, place, other, start, size, s.op("icompare", [place, first], I1, "gt"))
     return Known(UNSPECIFIED)
 
 
@@ -215,7 +220,7 @@ def _vector_fill(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     start, size = _range(s, memory, rest)
 
     def step(i: TypedValue, now: list[TypedValue]) -> list[TypedValue]:
-        s.store(memory, s.op("iadd", [start, i], I64), value, _element(memory), s.origins.get(memory))
+        s.store(memory, _at(s, start, i), value, _element(memory), s.origins.get(memory))
         return []
 
     count(s, size, [], step)
@@ -235,7 +240,7 @@ def _vector_to_list(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     memory = memory_of(s, a)
     kind = ir.cell(_element(memory))
     start, size = _range(s, memory, rest)
-    last = s.op("isub", [s.op("iadd", [start, size], I64), s.literal(1, I64)], I64)
+    last = s.op("isub", [_at(s, start, size), s.literal(1, I64)], I64)
 
     def step(i: TypedValue, now: list[TypedValue]) -> list[TypedValue]:
         item = _get(s, memory, s.op("isub", [last, i], I64), kind)

@@ -356,6 +356,7 @@ static int64_t run_once(Context *context, const Reserve *own, FastCode *code, Co
         size_t kept = copy->kept;
         if (size <= kept) return FAST_FULL;
         FastRun run = {.tape = own->base + kept, .arena = own->base + size, .peak = own->base + kept};
+        run.lowest = run.arena;
         *copy = (Copy){.run = &run, .lanes = code->lanes, .base = copy->base, .room = size, .kept = kept};
         int64_t status = copy_inputs(copy, code, args, count, in);
         int64_t passes = code->lanes == MAX_LANES ? MOST_FULL_PASSES : MOST_PASSES;
@@ -363,7 +364,7 @@ static int64_t run_once(Context *context, const Reserve *own, FastCode *code, Co
         if (!status) status = code->entry(context, &run, in, out);
         if (status == FAST_OK || status == FAST_MISMATCH) {
             copy->tape = (size_t)(run.peak - own->base);
-            copy->arena = (size_t)(own->base + size - run.arena);
+            copy->arena = (size_t)(own->base + size - (run.lowest < run.arena ? run.lowest : run.arena));
             if ((int64_t)(copy->tape + copy->arena) > code->used) code->used = (int64_t)(copy->tape + copy->arena);
             return status;
         }

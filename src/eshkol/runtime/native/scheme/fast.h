@@ -45,6 +45,7 @@ typedef struct {
     char *tape;  /* grows upwards */
     char *arena; /* arrays and cells; grows downwards */
     char *peak;  /* the tape where the reverse sweep began */
+    char *lowest; /* the arena where memory was released, at most */
 } FastRun;
 
 typedef int64_t FastEntry(Context *, FastRun *, const uint64_t *in, uint64_t *out);
