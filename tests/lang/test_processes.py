@@ -156,6 +156,26 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     assert left.strip("()") == ""
 
 
+FORGETTING = """
+(import (eshkol) (eshkol processes) (eshkol network))
+(define listener (tcp-listen 0))
+(define number (cdr (tcp-local-address listener)))
+(do ((i 0 (+ i 1))) ((= i 60)) (start-process "true" '() :error 'pipe))
+(do ((i 0 (+ i 1))) ((= i 60))
+  (let-values (((in out) (tcp-connect "127.0.0.1" number)) ((their-in their-out) (tcp-accept listener))) #f))
+(display "well")
+"""
+
+
+@LINUX
+def test_forgotten_descriptors_are_found_again(tmp_path: Path) -> None:
+    """With room for 64 descriptors: ports that nobody closed give theirs back when there are no others."""
+    (tmp_path / "forgetting.esk").write_text(FORGETTING)
+    command = f"ulimit -n 64; exec {sys.executable} -m eshkol run {tmp_path / 'forgetting.esk'}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.stdout, done.stderr) == ("well", "")
+
+
 @LINUX
 def test_ctrl_c_ends_what_runs(tmp_path: Path) -> None:
     """The wait ends at once, it can be handled, and the other program is gone."""

@@ -27,9 +27,12 @@ import pytest
 from compiled import in_session, outcome
 from hypothesis import given
 from hypothesis import strategies as st
+from native import Native
+from scheme_data import SchemeError, Symbol
 
 import eshkol as ek
 from effort import examples
+from eshkol.runtime import scheme_table
 from eshkol.session import Session
 
 
@@ -375,3 +378,41 @@ def test_a_broken_contract_stands_at_the_call() -> None:
         assert "<blame>:4:" in error
 
     in_session(work)
+
+
+# ---- hostile arguments
+
+TABLES = ("%file-", "%directory-", "%create-", "%delete-directory", "%set-", "%read-link", "%real-path", "%append-",
+          "%random-bytes", "%local-zone", "%clock-", "%spawn", "%process-", "%communicate", "%sleep", "%tcp-",
+          "%port-deadline", "%digest-", "%base64-", "%hex-")  # fmt: skip
+
+
+def test_primitives_refuse_what_they_cannot_use() -> None:
+    """Values of other types, numbers out of range and damaged digests are errors and never a crash."""
+    machine, chance = Native(), random.Random(5)
+    values: list[Any] = [True, False, -1, 3, 2**40, 2**70, -(2**63), 1.5, b"", b"abc", [], ["a"], Symbol("x")]
+    rows = [row for row in scheme_table.rows().values() if row.name.startswith(TABLES)]
+    assert len(rows) >= 35
+    refused = 0
+    for row in rows:
+        for _ in range(40):
+            arguments = chance.choices(values, k=row.min)
+            if row.name == "%sleep" and arguments[0] == 2**40:
+                continue
+            try:
+                machine.call(row.name, *arguments)
+            except SchemeError:
+                refused += 1
+    assert refused > 1000
+    size = len(machine.call("%digest-start", 3))
+    for _ in range(300):
+        damaged = chance.choice([b"\0", b"\1", b"\2", b"\3", b"\xff"]) + b"\0\0\0" + chance.randbytes(size - 4)
+        if chance.random() < 0.7:
+            damaged = damaged[:36] + bytes([chance.randrange(70), 0, 0, 0]) + damaged[40:]
+        state = machine.raw("bytevector-copy", machine.value(damaged))
+        try:
+            machine.raw("%digest-add!", state, machine.value(b"x" * chance.randrange(200)))
+            assert len(machine.python(machine.raw("%digest-end", state))) in (4, 16, 20, 32)
+        except SchemeError:
+            pass
+    machine.close()

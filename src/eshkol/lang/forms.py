@@ -140,7 +140,9 @@ def read_parameter(expander: FormExpander, syntax: Syntax) -> tuple[Syntax, Datu
     items = syntax.items
     if items is not None and len(items) == 3 and items[0].is_identifier and expander.is_form(items[1], ":"):
         return items[0], read_type(items[2])
-    raise bad(f"a parameter is a name or (name : type), not {brief(syntax)}", syntax)
+    keyword = type((items[0] if items else syntax).content) is Keyword
+    hint = "keywords are parameters of define* and lambda*, after (import (eshkol keywords))" if keyword else None
+    raise bad(f"a parameter is a name or (name : type), not {brief(syntax)}", syntax, hint)
 
 
 def lambda_clause(

@@ -45,6 +45,26 @@ static void notice_interrupt(Context *context) {
     if (context->interrupted) esk_poll(context);
 }
 
+/* A socket that does not wait, closed in other processes; or -1. */
+static int tame(int descriptor) {
+    if (descriptor < 0) return -1;
+    fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+    fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK);
+    int yes = 1;
+    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    return descriptor;
+}
+
+/* A new socket that does not wait; forgotten ports may hold the descriptors that it takes. */
+static int new_socket(Context *context, int family) {
+    int descriptor = socket(family, SOCK_STREAM, 0);
+    if (descriptor < 0 && (errno == EMFILE || errno == ENFILE)) {
+        esk_collect(context);
+        descriptor = socket(family, SOCK_STREAM, 0);
+    }
+    return tame(descriptor);
+}
+
 /* "host:port", for messages and the names of ports */
 static Value spelled(Context *context, const char *host, int64_t port) {
     char text[NI_MAXHOST + 16];
@@ -72,16 +92,6 @@ static int find_addresses(Context *context, const char *who, const char *host, i
     return count;
 }
 
-/* A socket that does not wait, closed in other processes; or -1. */
-static int tame(int descriptor) {
-    if (descriptor < 0) return -1;
-    fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-    fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK);
-    int yes = 1;
-    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    return descriptor;
-}
-
 static void close_quietly(int descriptor) {
     int error = errno;
     close(descriptor);
@@ -100,6 +110,10 @@ static int64_t port_number(Context *context, const char *who, Value v) {
 /* Both ports of a connection: the socket belongs to the first, a copy of it to the second. */
 static Value both_ports(Context *context, Port *in, Port *out) {
     int descriptor = in->descriptor, copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
+    if (copy < 0 && (errno == EMFILE || errno == ENFILE)) {
+        esk_collect(context);
+        copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
+    }
     if (copy < 0) {
         int error = errno;
         esk_close_port(context, NULL, in);
@@ -140,7 +154,7 @@ static Value tcp_connect(Context *context, const Value *args, int64_t count) {
     Port *out = esk_prepare_port(context, name, PORT_OUTPUT | flags);
     int tries = find_addresses(context, who, host, number, 0, addresses), error = EADDRNOTAVAIL;
     for (int i = 0; i < tries; i++) {
-        in->descriptor = tame(socket(addresses[i].family, SOCK_STREAM, 0));
+        in->descriptor = new_socket(context, addresses[i].family);
         if (in->descriptor < 0) {
             error = errno;
             continue;
@@ -168,7 +182,7 @@ static Value tcp_listen(Context *context, const Value *args, int64_t count) {
     Port *listener = esk_prepare_port(context, name, 0);
     int tries = find_addresses(context, who, host, number, AI_PASSIVE, addresses), error = EADDRNOTAVAIL;
     for (int i = 0; i < tries; i++) {
-        int descriptor = tame(socket(addresses[i].family, SOCK_STREAM, 0)), yes = 1;
+        int descriptor = new_socket(context, addresses[i].family), yes = 1;
         if (descriptor >= 0) {
             setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
             if (!bind(descriptor, (struct sockaddr *)&addresses[i].bytes, addresses[i].length) &&
@@ -210,11 +224,16 @@ static Value tcp_accept(Context *context, const Value *args, int64_t count) {
     signal(SIGPIPE, SIG_IGN);
     Port *in = esk_prepare_port(context, listener->name, PORT_INPUT | flags);
     Port *out = esk_prepare_port(context, listener->name, PORT_OUTPUT | flags);
-    for (;;) {
+    for (bool collected = false;;) {
         int descriptor = accept(listener->descriptor, NULL, NULL);
         if (descriptor >= 0) {
             in->descriptor = tame(descriptor);
             return both_ports(context, in, out);
+        }
+        if ((errno == EMFILE || errno == ENFILE) && !collected) { /* forgotten ports hold descriptors */
+            collected = true;
+            esk_collect(context);
+            continue;
         }
         if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR && errno != ECONNABORTED)
             esk_file_error(context, who, listener->name, errno);

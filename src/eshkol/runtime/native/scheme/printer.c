@@ -128,8 +128,12 @@ static void put_bytevector(Printer *printer, const Bytevector *bytes) {
 }
 
 static void put_port(Printer *printer, const Port *port) {
-    put_text(printer, port->flags & PORT_BINARY ? "#<binary " : "#<textual ");
-    put_text(printer, port->flags & PORT_INPUT ? "input port " : "output port ");
+    if (port->flags & (PORT_INPUT | PORT_OUTPUT)) {
+        put_text(printer, port->flags & PORT_BINARY ? "#<binary " : "#<textual ");
+        put_text(printer, port->flags & PORT_INPUT ? "input port " : "output port ");
+    } else {
+        put_text(printer, "#<listener ");
+    }
     put_string(printer, esk_pointer(port->name), printer->escape);
     put_text(printer, port->flags & PORT_OPEN ? ">" : " (closed)>");
 }

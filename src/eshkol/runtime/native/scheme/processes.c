@@ -253,8 +253,16 @@ static Value spawn(Context *context, const Value *args, int64_t count) {
         if (esk_is(args[4 + i], TAG_FIXNUM) && args[4 + i].bits == A_PIPE)
             ports[i] = esk_prepare_port(context, args[0], (i ? PORT_INPUT : PORT_OUTPUT) | PORT_BINARY);
 
-    Ends ends = {{-1, -1, -1}, {-1, -1, -1}};
-    int error = open_ends(&ends, args + 4) ? 0 : errno;
+    Ends ends;
+    int error = 0;
+    for (int tries = 0; tries < 2; tries++) {
+        ends = (Ends){{-1, -1, -1}, {-1, -1, -1}};
+        error = open_ends(&ends, args + 4) ? 0 : errno;
+        if (tries || (error != EMFILE && error != ENFILE)) break;
+        close_all(ends.theirs);
+        close_all(ends.ours);
+        esk_collect(context); /* forgotten ports hold descriptors */
+    }
     bool error_as_output = esk_is(args[6], TAG_FIXNUM) && args[6].bits == AS_OUTPUT;
     if (!error) error = start(&process->pid, path, argv, environment, folder, &ends, error_as_output);
     close_all(ends.theirs);
