@@ -351,9 +351,9 @@ def test_commands(tmp_path: Path) -> None:
     (tmp_path / "beside.esk").write_text("(define (boom) (car from-file))\n")
     file.write_text('(define from-file 1)\n(include "beside.esk")\n')
     ran = through_a_pipe(
-        ",bt", "(define (fact n)", "  (if (= n 0) 1 (* n (fact (- n 1)))))", ",trace fact", "(fact 2)", ",trace", ",doc fact",
-        ",untrace", "(fact 3)", ",trace square", "(square 5)", ",untrace square", "(square 6)", ",type (list 1 2)",
-        ",apropos vector-ma", f",load {file}", "from-file", "(define from-file 2)", ",reload", "from-file", "(boom)",
+        ",bt", "(define (fact n)", "  (if (= n 0) 1 (* n (fact (- n 1)))))", ",trace fact", "(fact 2)", ",trace",
+        ",doc fact", ",untrace", "(fact 3)", ",trace square", "(square 5)", ",untrace square", "(square 6)",
+        ",type (list 1 2)", ",apropos vector-ma", f",load {file}", "from-file", "(define from-file 2)", ",reload", "from-file", "(boom)",
         ",bt", ",expand (define not-defined 1)", "not-defined", ",trace if", ",trace nowhere", ",trace from-file",
         ",untrace fact", ",continue", ",abort", ",load", ",reloat", ",apropos", ",apropos no-such-name", ",help",
         "(define (two) (values 1 2))", ",trace two", "(two)", ",untrace two",
@@ -362,7 +362,8 @@ def test_commands(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     out = ran.stdout
     for part in (
-        "; there has been no error\n(fact 2)\n| (fact 1)\n| | (fact 0)\n| | 1\n| 1\n2\n2\n; traced: fact\n(fact n)\n  at <input 1>:1:1\n6\n",
+        "; there has been no error\n(fact 2)\n| (fact 1)\n| | (fact 0)\n| | 1\n| 1\n2\n2\n; traced: fact\n",
+        "(fact n)\n  at <input 1>:1:1\n6\n",
         "(square 5)\n25\n25\n36\na list of 2 elements\n  (vector-map f vector)",
         "file.esk: 2 forms\n1\n",
         "file.esk: 2 forms\n1\nerror: car: expected a pair as argument 1, but got 1\n   0  boom at ",
