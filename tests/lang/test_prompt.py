@@ -353,7 +353,8 @@ def test_commands(tmp_path: Path) -> None:
     ran = through_a_pipe(
         ",bt", "(define (fact n)", "  (if (= n 0) 1 (* n (fact (- n 1)))))", ",trace fact", "(fact 2)", ",trace",
         ",doc fact", ",untrace", "(fact 3)", ",trace square", "(square 5)", ",untrace square", "(square 6)",
-        ",type (list 1 2)", ",apropos vector-ma", f",load {file}", "from-file", "(define from-file 2)", ",reload", "from-file", "(boom)",
+        ",type (list 1 2)", ",apropos vector-ma", f",load {file}", "from-file", "(define from-file 2)",
+        ",reload", "from-file", "(boom)",
         ",bt", ",expand (define not-defined 1)", "not-defined", ",trace if", ",trace nowhere", ",trace from-file",
         ",untrace fact", ",continue", ",abort", ",load", ",reloat", ",apropos", ",apropos no-such-name", ",help",
         "(define (two) (values 1 2))", ",trace two", "(two)", ",untrace two",
