@@ -490,7 +490,7 @@ class Terminal:
         os.close(other)
         self.seen = ""
 
-    def until(self, pattern: str, seconds: float = 15) -> str:
+    def until(self, pattern: str, seconds: float = 60) -> str:
         """What comes up to a pattern."""
         end = time.monotonic() + seconds
         while not (found := re.search(pattern, self.seen)):
@@ -508,6 +508,18 @@ class Terminal:
 
     def type(self, text: str) -> None:
         os.write(self.file, text.encode())
+
+    def press(self, key: str, pattern: str) -> None:
+        """A key, until a pattern comes: one that comes before the form runs belongs to what is typed."""
+        for _ in range(10):
+            time.sleep(0.5)
+            self.type(key)
+            try:
+                self.until(pattern, 2)
+                return
+            except AssertionError:
+                continue
+        raise AssertionError(self.seen)
 
     def leave(self) -> int:
         for _ in range(20):
@@ -553,9 +565,9 @@ def test_a_terminal(tmp_path: Path) -> None:
         terminal.until(r" 0  f at <input 1>:3:3")
         terminal.type("(let loop ()\r(loop))\r")
         terminal.until(r"\(loop\)\)\s")
-        time.sleep(0.5)
-        terminal.type(CTRL_C)
-        terminal.until("interrupted")
+        terminal.press(CTRL_C, "interrupted")
+        terminal.type("'awake\r")
+        terminal.until("\nawake")
         terminal.type("(list 'not-this")
         terminal.until("not-this")
         terminal.type(CTRL_C)
