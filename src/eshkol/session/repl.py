@@ -155,7 +155,7 @@ class Repl:
 
         def work(session: Session) -> None:
             module = session.opened(program, "program")
-            session.world.prompt = session.inside(module, "<repl>")
+            session.world.prompt = session.inside(module, "<debug>")
             session.try_module(module)
 
         return self._on_session(work)

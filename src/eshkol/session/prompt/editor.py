@@ -38,10 +38,9 @@ from eshkol.session.prompt import highlighting
 from eshkol.session.prompt.commands import COMMANDS
 from eshkol.session.prompt.history import DiskHistory
 from eshkol.session.prompt.plain import is_command, is_whole
-from eshkol.support.interrupts import check
+from eshkol.support.interrupts import check, take
 
 T = TypeVar("T")
-Ask = Callable[[Callable[[Session], T]], T]
 
 COLOURS = {
     highlighting.COMMAND: "ansimagenta",
@@ -73,7 +72,7 @@ class Editor:
             history=DiskHistory() if history is None else history,
             multiline=True,
             lexer=_Colours(self.is_form, lambda: self._is_warm),
-            completer=_Names(ask),
+            completer=_Names(self.known),
             complete_while_typing=False,
             auto_suggest=AutoSuggestFromHistory(),
             enable_history_search=True,
@@ -96,7 +95,7 @@ class Editor:
         while True:
             try:
                 check()
-                text = self._typed.prompt([("class:prompt", prompt)])
+                text = self._typed.prompt([("class:prompt", prompt)], pre_run=_forget_interrupt)
             except KeyboardInterrupt:
                 continue
             except EOFError:
@@ -119,13 +118,23 @@ class Editor:
 
     # ---- what is known of names --------------------------------------------------------------------------------------
 
+    def known(self, work: Callable[[Session], T], otherwise: T) -> T:
+        """What the session says while someone types. Nothing is raised: prompt_toolkit would fall over it."""
+        try:
+            found: T = self._ask(work)
+            return found
+        except (EshkolError, KeyboardInterrupt):
+            return otherwise
+        finally:
+            _forget_interrupt()
+
     def is_form(self, name: str) -> bool:
         """Whether a name is that of a form or macro."""
         known = self._is_form.get(name)
         if known is None:
             if not self._is_warm:
                 return False  # colours come a moment later
-            found = self._ask(lambda session: session.world.prompt.namespace.lookup(name))
+            found = self.known(lambda session: session.world.prompt.namespace.lookup(name), None)
             known = self._is_form[name] = isinstance(found, (FormBinding, MacroBinding))
         return known
 
@@ -135,10 +144,7 @@ class Editor:
         if not name or is_command(document.text) or not self._is_warm:
             return None
         if name not in self._hints:
-            try:
-                self._hints[name] = self._ask(partial(signature, name=name))
-            except (EshkolError, KeyboardInterrupt):
-                self._hints[name] = None
+            self._hints[name] = self.known(partial(signature, name=name), None)
         return self._hints[name]
 
     def _toolbar(self) -> StyleAndTextTuples:
@@ -147,6 +153,11 @@ class Editor:
             return [("", "")]
         call, _, does = hint.partition("  ")
         return [("class:hint-call", f" {call}"), ("", f"  {does}")]
+
+
+def _forget_interrupt() -> None:
+    """Ctrl-C is a key while someone types: what came as a signal before must not be raised by who looks next."""
+    take(threading.get_ident())
 
 
 # ---- keys ------------------------------------------------------------------------------------------------------------
@@ -267,8 +278,8 @@ class _Partners(Processor):
 class _Names(Completer):
     """Commands, and whatever else may be typed (../completing.py)."""
 
-    def __init__(self, ask: Callable[[Callable[[Session], Any]], Any]) -> None:
-        self._ask = ask
+    def __init__(self, known: Callable[[Callable[[Session], Any], Any], Any]) -> None:
+        self._known = known
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """What may stand at the cursor."""
@@ -282,9 +293,6 @@ class _Names(Completer):
                 return
             command, _, rest = word.partition(" ")
             text, cursor = (f'"{rest}' if command == "load" else rest), len(rest) + (command == "load")
-        try:
-            start, found = self._ask(partial(completions_at, text=text, cursor=cursor))
-        except (EshkolError, KeyboardInterrupt):
-            return
+        start, found = self._known(partial(completions_at, text=text, cursor=cursor), (cursor, []))
         for one in found:
             yield Completion(one.text, start - cursor, display_meta=one.kind)
