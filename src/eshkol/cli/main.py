@@ -3,9 +3,9 @@
 Comes in: the command line. Goes out: what a command prints, and 0; or one clear line on stderr and 2 for
 arguments that make no sense; or the message of an `EshkolError` on stderr and 1. A traceback is shown only with
 ESHKOL_DEBUG=1. This module stands on top of everything and holds the parser, the exit codes and `doctor`;
-`scheme.py`, `atlas.py`, `checkpoints.py`, `conformance.py`, `export.py`, `jupyter.py`, `prepare.py` and `tune.py` hold
-the others, `values.py` reads their values. Everything heavy is imported by the command that needs it, so that
-`eshkol --version` answers at once.
+`scheme.py`, `atlas.py`, `build.py`, `checkpoints.py`, `conformance.py`, `export.py`, `jupyter.py`, `prepare.py` and
+`tune.py` hold the others, `values.py` reads their values. Everything heavy is imported by the command that needs it,
+so that `eshkol --version` answers at once.
 """
 
 from __future__ import annotations
