@@ -167,7 +167,8 @@ def test_searching_in_steps_finds_what_searching_at_once_does() -> None:
         """(let ((restart (make-kmp-restart-vector piece)))
              (let loop ((at 0) (i 0))
                (let* ((end (min 20 (+ at 3))) (found (string-kmp-partial-search piece restart text i char=? 0 at end)))
-                 (cond ((< found 0) (- found)) ((= found (string-length piece)) end) ((= end 20) #f) (else (loop end found))))))""",
+                  (cond ((< found 0) (- found)) ((= found (string-length piece)) end) ((= end 20) #f)
+                        (else (loop end found))))))""",
         cases(),
     )
 
