@@ -30,7 +30,8 @@ APART = ("compat", "plot")  # libraries that programs import by name, above (esh
 SRFI = ("1", "69", "133")
 # libraries that programs import by name, and that are compiled when one does so for the first time
 FURTHER = (
-    "eshkol/match", "eshkol/format", "eshkol/strings", "eshkol/show", "eshkol/testing", "eshkol/arguments", "eshkol/regexps/programs",
+    "eshkol/match", "eshkol/format", "eshkol/strings", "eshkol/show", "eshkol/testing", "eshkol/arguments",
+    "eshkol/regexps/programs",
     *(f"srfi/{number}" for number in (
         2, 8, 9, 13, 14, 26, 27, 28, 31, 39, 41, 43, 48, 64, 95, 111, 113, 115, 117, 121, 125, 128, 130, 132, 141, 151,
         152, 158, 166,
