@@ -21,6 +21,7 @@ from test_strings import SAME_UNICODE
 
 from effort import amount
 from eshkol.session import Session, on_session
+from eshkol.session.describing import about_name
 
 COUNT = amount(400, 60)
 
@@ -612,3 +613,21 @@ def test_a_long_text_is_matched_in_time_in_proportion_to_it() -> None:
     stars = functools.reduce(lambda inner, _: f"(* {inner})", range(6), '"a"')
     body = f'(regexp-matches? \'(: {stars} (= 30 (? "a")) (= 30 "a") "b") (make-string 3000 #\\a))'
     check("(srfi 115)", "", body, [([], False)])
+
+
+def test_names_that_are_no_procedures_have_docs_too() -> None:
+    found: dict[str, list[str]] = {}
+
+    def work(session: Session) -> None:
+        session.evaluate("(import (srfi 14) (srfi 64) (eshkol match))")
+        for name in ("char-set:digit", "test-runner-pass-count", "match", "char-set-adjoin"):
+            found[name] = about_name(session, name) or []
+
+    assert on_session(work, []) == 0
+    assert found["char-set:digit"][-1] == "Decimal digits of all scripts."
+    assert found["test-runner-pass-count"][:2] == [
+        "(test-runner-pass-count record)",
+        "The pass-count of a test-runner.",
+    ]
+    assert found["match"][0] == "(match value (pattern body ...) ...)"
+    assert found["char-set-adjoin"][1] == "The set with these characters, too."
