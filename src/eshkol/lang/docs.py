@@ -33,8 +33,8 @@ FURTHER = (
     "eshkol/match", "eshkol/format", "eshkol/strings", "eshkol/show", "eshkol/testing", "eshkol/arguments",
     "eshkol/regexps/programs",
     *(f"srfi/{number}" for number in (
-        2, 8, 9, 13, 14, 26, 27, 28, 31, 39, 41, 43, 48, 64, 95, 111, 113, 115, 117, 121, 125, 127, 128, 130, 132, 141,
-        151, 152, 158, 166,
+        2, 6, 8, 9, 11, 13, 14, 16, 23, 26, 27, 28, 31, 34, 39, 41, 43, 48, 64, 87, 95, 98, 111, 113, 115, 117, 121,
+        125, 127, 128, 130, 132, 141, 145, 151, 152, 158, 166,
     )),
 )  # fmt: skip
 RED_EDITION = {  # names of R7RS-large, and the SRFI that each stands for
