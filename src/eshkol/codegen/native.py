@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from typing import Any
+from itertools import count
+from typing import Any, ClassVar
+from weakref import WeakSet
 
 from eshkol.codegen.units import Engine
 from eshkol.errors import SchemeError
@@ -22,19 +24,22 @@ from eshkol.runtime.scheme_table import layout
 
 RELEASED_AT_ONCE = 1024
 SIGN = 1 << 63
+NUMBERS = count(1)  # of handles: the list of those that are released is the process's, whatever machine had them
 
 
 class MachineNative(Native):
     """Values of a machine, code compiled by an engine."""
 
+    living: ClassVar[WeakSet[MachineNative]] = WeakSet()
+
     def __init__(self, machine: Machine, engine: Engine, effort: int) -> None:
+        self.living.add(self)
         self.machine = machine
         self.engine = engine
         self.effort = effort
         self.tags = machine.tags
         self._names = {number: name for name, number in machine.tags.items()}
         self._handles: dict[int, Any] = {}
-        self._last = 0
         layout_ = layout()
         self._vector_length, self._vector_items = layout_["Vector.length"], layout_["Vector.items"]
         self._specials = {
@@ -127,17 +132,18 @@ class MachineNative(Native):
 
     def _handle(self, content: Any) -> Value:
         self._forget()
-        self._last += 1
-        self._handles[self._last] = content
+        number = next(NUMBERS)
+        self._handles[number] = content
         tag = self.tags["ENVIRONMENT" if hasattr(content, "namespace") else "SYNTAX"]
-        found: Value = self.machine.library.esk_handle(self.machine.context, tag, self._last)
+        found: Value = self.machine.library.esk_handle(self.machine.context, tag, number)
         return found
 
     def _forget(self) -> None:
         """Let go of what no Scheme value refers to any more."""
         numbers = (ctypes.c_uint64 * RELEASED_AT_ONCE)()
         for number in numbers[: self.machine.library.esk_released(numbers, RELEASED_AT_ONCE)]:
-            self._handles.pop(number, None)
+            for native in tuple(self.living):
+                native._handles.pop(number, None)
 
     # ---- values to trees ----------------------------------------------------------------------------------------
 
