@@ -31,7 +31,8 @@ TITLE = "The language beside Chez Scheme"
 FOLDER = Path(__file__).parent / "scheme"
 NAMES = (
     "fib", "tak", "ack", "ctak", "nqueens", "deriv", "primes", "mandelbrot", "nbody", "fft", "quicksort", "strings",
-    "tables", "factorial", "trees", "closures",
+    "tables", "factorial", "trees", "closures", "orders", "halves", "passing", "julia", "pegs", "types", "guards",
+    "searches", "coroutines",
 )  # fmt: skip
 TURNS = 5
 LIMIT = 120  # seconds that a program may run

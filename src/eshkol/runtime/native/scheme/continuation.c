@@ -115,6 +115,16 @@ _Noreturn void esk_resume(const uint64_t *registers, char *low, const char *back
 
 enum { PIECE = 2048 /* bytes: more than this is shared in two parts, so that it need not be copied again and again */ };
 
+/* Most are small, and there is room. */
+static inline void *allocate(Context *context, uint64_t bytes) {
+    Bump *bump = &context->bump[bytes <= 8 * SMALL_WORDS ? bytes / 8 : 0]; /* there is none of no words */
+    if (bump->next == bump->end) return esk_allocate(context, bytes, TAG_CONTINUATION);
+    Object *object = (Object *)(void *)bump->next;
+    bump->next += bytes;
+    *object = (Object){.type = TAG_CONTINUATION};
+    return object;
+}
+
 /* What lies from `low` on, in the frame that `callee` returns to and all above it, as a segment; or what is shared
  * already, where that frame is among it. */
 __attribute__((no_sanitize_address)) static inline Segment *share(Context *context, Frame *callee, char *low) {
@@ -123,7 +133,7 @@ __attribute__((no_sanitize_address)) static inline Segment *share(Context *conte
     char *outer = (char *)callee->caller, *end = parent ? parent->low : entry->base;
     if (callee->back == esk_underflow || callee->caller <= callee || outer >= end || (uintptr_t)outer & 7) return parent;
     uint64_t bytes = (uint64_t)(end - low);
-    Segment *segment = esk_allocate(context, sizeof *segment + bytes, TAG_CONTINUATION);
+    Segment *segment = allocate(context, sizeof *segment + bytes);
     segment->head.flags = FLAG_SEGMENT;
     segment->parent = parent;
     segment->back = callee->back;
@@ -152,7 +162,7 @@ __attribute__((used, visibility("hidden"), no_sanitize_address)) Value esk_make_
                                                                                             Frame *frame, char *low) {
     Segment *segment = share_all(context, frame, low);
     uint64_t bytes = (uint64_t)((segment ? segment->low : context->entry->base) - low);
-    Continuation *continuation = esk_allocate(context, sizeof *continuation + bytes, TAG_CONTINUATION);
+    Continuation *continuation = allocate(context, sizeof *continuation + bytes);
     continuation->handlers = context->handlers;
     continuation->winders = context->winders;
     continuation->parameters = context->parameters;
