@@ -146,6 +146,11 @@ SAME = """\
          body ...
          (loop))))))
 
+(define-syntax swap!
+  (syntax-rules ::: ()
+    ((_ a b)
+     (swap a b))))
+
 (while (< i 10)
   (set! i (+ i 1)))
 

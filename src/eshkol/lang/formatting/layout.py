@@ -14,7 +14,7 @@ from eshkol.lang.formatting.rules import (
     DEFINITION,
     FILLED,
     GUARD_CLAUSES,
-    NAMED_LET,
+    NAMED,
     WIDTH,
     Role,
     Rule,
@@ -128,10 +128,10 @@ class _Layout:
         rule = None if role is Role.CALL else rule_of(head, self.rules)
         if rule is None:
             return self._call(form, role, base)
-        if head == "let":
+        if head in NAMED:
             named = next((item for item in form.items[1:] if not is_skipped(item)), None)
             if type(named) is str:
-                rule = NAMED_LET
+                rule = NAMED[head]
         elif head == "begin" and form.flat is None and not form.breaks[1] and type(form.items[1]) is not Comment:
             rule = BESIDE_BEGIN
         return _Way(rule, Role.CODE, base)
@@ -225,7 +225,9 @@ class _Way:
         rule = self.rule
         if rule is None:
             return False
-        return number > 1 if rule.each else rule.kept is not None and number == rule.kept + 1
+        if rule.each:
+            return number > (1 if rule.kept is None else rule.kept)
+        return rule.kept is not None and number == rule.kept + 1
 
     def may_break(self, number: int, width: int, room: int) -> int:
         """Whether an item that is too long for the rest of its line is to begin another one."""
