@@ -241,6 +241,8 @@ def test_what_is_not_is_changed(text: str) -> None:
 def test_deep_programs() -> None:
     text = "(f\n" * 2000 + ")" * 2000
     assert check(text).count("\n") == 2000
+    check("(f " * 2000 + ")" * 2000)
+    check("'" * 2000 + "x")
 
 
 @pytest.mark.parametrize("text", ["(a", "a)", '"a', "(a]", "'", "(. a)", "#u8(300)", "#|", "#0#", "1/0", "(a . b c)"])

@@ -8,7 +8,7 @@ out comes out again. Parentheses close behind what they hold.
 from __future__ import annotations
 
 from eshkol.lang.deep import run_deep
-from eshkol.lang.formatting.parts import Comment, Form, Item, Parts, first_width, flat_of, is_skipped
+from eshkol.lang.formatting.parts import Comment, Form, Item, Parts, is_skipped, width_of
 from eshkol.lang.formatting.rules import (
     BESIDE_BEGIN,
     DEFINITION,
@@ -90,8 +90,9 @@ class _Layout:
             self._write(item)
         else:
             assert type(item) is Form
-            if item.flat is not None and (self.column + item.width + closing <= WIDTH or not item.items):
-                self._write(item.flat)
+            flat, width = item.flat, item.width
+            if flat is not None and width is not None and (self.column + width + closing <= WIDTH or not item.items):
+                self._write(flat)
             else:
                 self._broken(item, role, closing)
 
@@ -100,7 +101,7 @@ class _Layout:
         self._write(form.opener)
         role = _behind_prefix(form.opener, role)
         way = self._way(form, role)
-        if form.flat is not None:
+        if form.width is not None:
             _spread(form, way)
         closing += len(form.close)
         last = form.items[-1] if form.items else None
@@ -132,7 +133,7 @@ class _Layout:
             named = next((item for item in form.items[1:] if not is_skipped(item)), None)
             if type(named) is str:
                 rule = NAMED[head]
-        elif head == "begin" and form.flat is None and not form.breaks[1] and type(form.items[1]) is not Comment:
+        elif head == "begin" and form.width is None and not form.breaks[1] and type(form.items[1]) is not Comment:
             rule = BESIDE_BEGIN
         return _Way(rule, Role.CODE, base)
 
@@ -179,14 +180,14 @@ class _Layout:
                 if several or way.begins_line(number):
                     ends = 1
                 else:
-                    flat = flat_of(item)
-                    if flat is not None and self.column + 1 + first_width(flat) > room:
-                        ends = way.may_break(number, first_width(flat), room)
+                    width = width_of(item)
+                    if width is not None and self.column + 1 + width > room:
+                        ends = way.may_break(number, width, room)
                         filled = filled or (ends > 0 and form is not self.top and _is_filled(form))
             lines = self.lines
             if ends:
                 self._new_line(ends, way.column(number))
-                self.parted = not breaks[index] or form.flat is not None
+                self.parted = not breaks[index] or form.width is not None
                 lines += 1
             elif index:
                 self._write(" ")
@@ -307,7 +308,7 @@ def _is_filled(form: Form) -> bool:
 
 def _is_long(item: Item | None) -> bool:
     """Whether an argument is more than an atom, or a constant that is no longer than one."""
-    return type(item) is Form and not (item.flat is not None and item.width <= SHORT and item.opener == "'(")
+    return type(item) is Form and not (item.width is not None and item.width <= SHORT and item.opener == "'(")
 
 
 def _holds(before: Item | None, item: Item) -> bool:
