@@ -24,8 +24,9 @@ from eshkol.lang.formatting.rules import (
 
 DEEP = 150  # lists within one another; more need a large stack
 BLANK_LINES_INSIDE, BLANK_LINES_OUTSIDE = 1, 2
+FAR = 80  # columns behind which a first argument begins a line, if it is too long for this one, and not for that
 SHORT = 16  # characters of a quoted list that stands like a name
-_PLAIN = Rule(None)
+_PLAIN = Rule(None, joins=False)
 
 
 def laid_out(parts: Parts) -> str:
@@ -182,7 +183,7 @@ class _Layout:
                 else:
                     width = width_of(item)
                     if width is not None and self.column + 1 + width > room:
-                        ends = way.may_break(number, width, room)
+                        ends = way.may_break(number, width, room, self.column)
                         filled = filled or (ends > 0 and form is not self.top and _is_filled(form))
             lines = self.lines
             if ends:
@@ -230,7 +231,7 @@ class _Way:
             return number > (1 if rule.kept is None else rule.kept)
         return rule.kept is not None and number == rule.kept + 1
 
-    def may_break(self, number: int, width: int, room: int) -> int:
+    def may_break(self, number: int, width: int, room: int, column: int) -> int:
         """Whether an item that is too long for the rest of its line is to begin another one."""
         rule = self.rule
         if rule is None:
@@ -238,7 +239,7 @@ class _Way:
         if rule.kept is not None:
             return int(number > rule.kept or (number > 1 and rule.role(number) is not Role.BINDINGS))
         if number == 1:
-            return int(not rule.joins and self.base + width <= room)
+            return int(not rule.joins and column > FAR and self.base + width <= room)
         return 1
 
     def role(self, number: int, outer: Role) -> Role:
