@@ -238,6 +238,11 @@ def test_what_is_not_is_changed(text: str) -> None:
     assert check(text) == CHANGED[text]
 
 
+@pytest.mark.parametrize("text", ["'(x x [\n 1 ] x ; note\n . x )", "(define-thing\n #| block |#  x  . x ) "])
+def test_what_random_programs_have_found(text: str) -> None:
+    check(text)
+
+
 def test_deep_programs() -> None:
     text = "(f\n" * 2000 + ")" * 2000
     assert check(text).count("\n") == 2000

@@ -140,7 +140,11 @@ class _Layout:
 
     def _call(self, form: Form, role: Role, base: int) -> _Way:
         """A call; or, by where its author has put them, something with a body that the table does not know."""
+        head = form.items[0]
+        assert type(head) is str
+        defining = role is not Role.CALL and defines(head)
         if form.columns and role is not Role.CALL:
+            roles = DEFINITION.roles if defining else ()
             number = -1
             for index, item in enumerate(form.items):
                 number += not is_skipped(item)
@@ -149,14 +153,13 @@ class _Layout:
                     if number < 2:
                         break
                     if inwards == 2:
-                        return _Way(Rule(number - 1, joins=False), Role.CODE, base, guessed=True)
+                        return _Way(Rule(number - 1, roles, joins=False), Role.CODE, base, guessed=True)
                     if inwards == 1 and role is Role.TEMPLATE:
                         return _Way(None, Role.TEMPLATE, base)
                     break
-        head = form.items[0]
-        assert type(head) is str
-        rule = DEFINITION if role is not Role.CALL and defines(head) else _PLAIN
-        return _Way(rule, Role.DATA if role is Role.CALL else role, base)
+        if defining:
+            return _Way(DEFINITION, role, base, guessed=True)
+        return _Way(_PLAIN, Role.DATA if role is Role.CALL else role, base)
 
     def _items(self, form: Form, way: _Way, role: Role, closing: int) -> None:
         items, breaks = form.items, form.breaks

@@ -63,6 +63,7 @@ class Form:
         items, breaks = self.items, self.breaks
         if breaks:
             breaks[0] = 0
+            self.columns.pop(0, None)
         if any(breaks):
             if self.is_joined():
                 breaks[1] = 0
