@@ -238,7 +238,14 @@ def test_what_is_not_is_changed(text: str) -> None:
     assert check(text) == CHANGED[text]
 
 
-@pytest.mark.parametrize("text", ["'(x x [\n 1 ] x ; note\n . x )", "(define-thing\n #| block |#  x  . x ) "])
+FOUND = (
+    "'(x x [\n 1 ] x ; note\n . x )",
+    "(define-thing\n #| block |#  x  . x ) ",
+    "#((while #| block |# x x\n       x x)) ",
+)
+
+
+@pytest.mark.parametrize("text", FOUND, ids=repr)
 def test_what_random_programs_have_found(text: str) -> None:
     check(text)
 

@@ -261,7 +261,7 @@ class _Way:
 
 def _is_under_second(form: Form) -> bool:
     """Whether the author of a datum has put its parts under the second one, as those of a call."""
-    if not form.columns or type(form.items[0]) is not str or form.breaks[1]:
+    if not form.columns or type(form.items[0]) is not str or form.breaks[1] or is_skipped(form.items[1]):
         return False
     return next(iter(form.columns.values())) == form.column + len(form.items[0]) + 2
 
