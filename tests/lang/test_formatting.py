@@ -146,6 +146,11 @@ SAME = """\
          body ...
          (loop))))))
 
+(define-syntax swap!
+  (syntax-rules ::: ()
+    ((_ a b)
+     (swap a b))))
+
 (while (< i 10)
   (set! i (+ i 1)))
 
@@ -233,9 +238,23 @@ def test_what_is_not_is_changed(text: str) -> None:
     assert check(text) == CHANGED[text]
 
 
+FOUND = (
+    "'(x x [\n 1 ] x ; note\n . x )",
+    "(define-thing\n #| block |#  x  . x ) ",
+    "#((while #| block |# x x\n       x x)) ",
+)
+
+
+@pytest.mark.parametrize("text", FOUND, ids=repr)
+def test_what_random_programs_have_found(text: str) -> None:
+    check(text)
+
+
 def test_deep_programs() -> None:
     text = "(f\n" * 2000 + ")" * 2000
     assert check(text).count("\n") == 2000
+    check("(f " * 2000 + ")" * 2000)
+    check("'" * 2000 + "x")
 
 
 @pytest.mark.parametrize("text", ["(a", "a)", '"a', "(a]", "'", "(. a)", "#u8(300)", "#|", "#0#", "1/0", "(a . b c)"])

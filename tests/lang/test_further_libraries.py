@@ -360,7 +360,7 @@ def test_the_default_comparator_orders_all_data() -> None:
 
 
 def test_outcomes_of_tests_tell_their_lines() -> None:
-    program = """(import (scheme base) (scheme write) (srfi 64) (eshkol testing))
+    program = """(import (scheme base) (scheme write) (srfi 64) (eshkol outcomes))
 (test-runner-current (test-runner-null))
 (test-begin "lines")
 (test-equal "one" 1

@@ -3,9 +3,9 @@
 Comes in: the command line. Goes out: what a command prints, and 0; or one clear line on stderr and 2 for
 arguments that make no sense; or the message of an `EshkolError` on stderr and 1. A traceback is shown only with
 ESHKOL_DEBUG=1. This module stands on top of everything and holds the parser, the exit codes and `doctor`;
-`scheme.py`, `atlas.py`, `build.py`, `checkpoints.py`, `conformance.py`, `export.py`, `jupyter.py`, `prepare.py` and
-`tune.py` hold the others, `values.py` reads their values. Everything heavy is imported by the command that needs it,
-so that `eshkol --version` answers at once.
+`scheme.py` holds those that run programs, the modules that `MODULES` names the others; `values.py` reads their values,
+`projects.py` knows the project that they work in. Everything heavy is imported by the command that needs it, so that
+`eshkol --version` answers at once.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ examples:
   eshkol hello.esk one two                       run a program, here with two arguments; also after `run`
   eshkol -L FOLDER hello.esk                     the same, with libraries from a folder
   eshkol -e '(define x 20)' -e '(+ x 1)'         evaluate, and print values
+  eshkol new orbits                              make a project; run, test and fmt work in it without names
+  eshkol test tests                              run tests, and show what failed
+  eshkol fmt hello.esk                           lay a program out
   eshkol ckpt ls run.eskpt                       what is in a checkpoint; also diff and verify
   eshkol jupyter install                         tell Jupyter of the Eshkol kernel
   eshkol doctor                                  what this machine offers: backends, LLVM, cache

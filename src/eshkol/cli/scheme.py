@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from eshkol.bindings import install
 from eshkol.cli.projects import enter, project_here
 from eshkol.cli.usage import UsageError
+from eshkol.project import root_of
 from eshkol.support import flags
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ def _program(file: str | None) -> str:
     """The file of a program: what is named, or the main file of a project."""
     from eshkol.lang.files import shown
 
-    if file is None or Path(file).is_dir():
+    if file is None or (Path(file).is_dir() and root_of(Path(file)) is not None):
         file = shown(project_here("eshkol run", None if file is None else Path(file)).main)
     return file
 

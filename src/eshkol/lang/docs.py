@@ -27,7 +27,7 @@ IMPLEMENTED = (
     "control", "syntax", "lists", "sequences", "tables", "system", "notebook", "python", *CALCULUS, *TENSORS,
     *LEARNING, "data", "checkpoints", "serialization",
 )  # fmt: skip
-APART = ("compat", "plot")  # libraries that programs import by name, above (eshkol)
+APART = ("compat", "plot", "testing")  # libraries that programs import by name, above (eshkol)
 SRFI = ("1", "69", "133")
 # libraries that programs import by name, and that are compiled when one does so for the first time
 FURTHER = (

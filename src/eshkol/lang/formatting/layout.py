@@ -8,13 +8,13 @@ out comes out again. Parentheses close behind what they hold.
 from __future__ import annotations
 
 from eshkol.lang.deep import run_deep
-from eshkol.lang.formatting.parts import Comment, Form, Item, Parts, first_width, flat_of, is_skipped
+from eshkol.lang.formatting.parts import Comment, Form, Item, Parts, is_skipped, width_of
 from eshkol.lang.formatting.rules import (
     BESIDE_BEGIN,
     DEFINITION,
     FILLED,
     GUARD_CLAUSES,
-    NAMED_LET,
+    NAMED,
     WIDTH,
     Role,
     Rule,
@@ -24,8 +24,9 @@ from eshkol.lang.formatting.rules import (
 
 DEEP = 150  # lists within one another; more need a large stack
 BLANK_LINES_INSIDE, BLANK_LINES_OUTSIDE = 1, 2
+FAR = 80  # columns behind which a first argument begins a line, if it is too long for this one, and not for that
 SHORT = 16  # characters of a quoted list that stands like a name
-_PLAIN = Rule(None)
+_PLAIN = Rule(None, joins=False)
 
 
 def laid_out(parts: Parts) -> str:
@@ -90,8 +91,9 @@ class _Layout:
             self._write(item)
         else:
             assert type(item) is Form
-            if item.flat is not None and (self.column + item.width + closing <= WIDTH or not item.items):
-                self._write(item.flat)
+            flat, width = item.flat, item.width
+            if flat is not None and width is not None and (self.column + width + closing <= WIDTH or not item.items):
+                self._write(flat)
             else:
                 self._broken(item, role, closing)
 
@@ -100,7 +102,7 @@ class _Layout:
         self._write(form.opener)
         role = _behind_prefix(form.opener, role)
         way = self._way(form, role)
-        if form.flat is not None:
+        if form.width is not None:
             _spread(form, way)
         closing += len(form.close)
         last = form.items[-1] if form.items else None
@@ -128,17 +130,21 @@ class _Layout:
         rule = None if role is Role.CALL else rule_of(head, self.rules)
         if rule is None:
             return self._call(form, role, base)
-        if head == "let":
+        if head in NAMED:
             named = next((item for item in form.items[1:] if not is_skipped(item)), None)
             if type(named) is str:
-                rule = NAMED_LET
-        elif head == "begin" and form.flat is None and not form.breaks[1] and type(form.items[1]) is not Comment:
+                rule = NAMED[head]
+        elif head == "begin" and form.width is None and not form.breaks[1] and type(form.items[1]) is not Comment:
             rule = BESIDE_BEGIN
         return _Way(rule, Role.CODE, base)
 
     def _call(self, form: Form, role: Role, base: int) -> _Way:
         """A call; or, by where its author has put them, something with a body that the table does not know."""
+        head = form.items[0]
+        assert type(head) is str
+        defining = role is not Role.CALL and defines(head)
         if form.columns and role is not Role.CALL:
+            roles = DEFINITION.roles if defining else ()
             number = -1
             for index, item in enumerate(form.items):
                 number += not is_skipped(item)
@@ -147,14 +153,13 @@ class _Layout:
                     if number < 2:
                         break
                     if inwards == 2:
-                        return _Way(Rule(number - 1, joins=False), Role.CODE, base, guessed=True)
+                        return _Way(Rule(number - 1, roles, joins=False), Role.CODE, base, guessed=True)
                     if inwards == 1 and role is Role.TEMPLATE:
                         return _Way(None, Role.TEMPLATE, base)
                     break
-        head = form.items[0]
-        assert type(head) is str
-        rule = DEFINITION if role is not Role.CALL and defines(head) else _PLAIN
-        return _Way(rule, Role.DATA if role is Role.CALL else role, base)
+        if defining:
+            return _Way(DEFINITION, role, base, guessed=True)
+        return _Way(_PLAIN, Role.DATA if role is Role.CALL else role, base)
 
     def _items(self, form: Form, way: _Way, role: Role, closing: int) -> None:
         items, breaks = form.items, form.breaks
@@ -179,14 +184,14 @@ class _Layout:
                 if several or way.begins_line(number):
                     ends = 1
                 else:
-                    flat = flat_of(item)
-                    if flat is not None and self.column + 1 + first_width(flat) > room:
-                        ends = way.may_break(number, first_width(flat), room)
+                    width = width_of(item)
+                    if width is not None and self.column + 1 + width > room:
+                        ends = way.may_break(number, width, room, self.column)
                         filled = filled or (ends > 0 and form is not self.top and _is_filled(form))
             lines = self.lines
             if ends:
                 self._new_line(ends, way.column(number))
-                self.parted = not breaks[index] or form.flat is not None
+                self.parted = not breaks[index] or form.width is not None
                 lines += 1
             elif index:
                 self._write(" ")
@@ -225,9 +230,11 @@ class _Way:
         rule = self.rule
         if rule is None:
             return False
-        return number > 1 if rule.each else rule.kept is not None and number == rule.kept + 1
+        if rule.each:
+            return number > (1 if rule.kept is None else rule.kept)
+        return rule.kept is not None and number == rule.kept + 1
 
-    def may_break(self, number: int, width: int, room: int) -> int:
+    def may_break(self, number: int, width: int, room: int, column: int) -> int:
         """Whether an item that is too long for the rest of its line is to begin another one."""
         rule = self.rule
         if rule is None:
@@ -235,7 +242,7 @@ class _Way:
         if rule.kept is not None:
             return int(number > rule.kept or (number > 1 and rule.role(number) is not Role.BINDINGS))
         if number == 1:
-            return int(not rule.joins and self.base + width <= room)
+            return int(not rule.joins and column > FAR and self.base + width <= room)
         return 1
 
     def role(self, number: int, outer: Role) -> Role:
@@ -254,7 +261,7 @@ class _Way:
 
 def _is_under_second(form: Form) -> bool:
     """Whether the author of a datum has put its parts under the second one, as those of a call."""
-    if not form.columns or type(form.items[0]) is not str or form.breaks[1]:
+    if not form.columns or type(form.items[0]) is not str or form.breaks[1] or is_skipped(form.items[1]):
         return False
     return next(iter(form.columns.values())) == form.column + len(form.items[0]) + 2
 
@@ -305,7 +312,7 @@ def _is_filled(form: Form) -> bool:
 
 def _is_long(item: Item | None) -> bool:
     """Whether an argument is more than an atom, or a constant that is no longer than one."""
-    return type(item) is Form and not (item.flat is not None and item.width <= SHORT and item.opener == "'(")
+    return type(item) is Form and not (item.width is not None and item.width <= SHORT and item.opener == "'(")
 
 
 def _holds(before: Item | None, item: Item) -> bool:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from eshkol.lang.formatting.rules import Rule, rule_of, rule_of_comment, rule_of_pattern
+from eshkol.lang.formatting.rules import WIDTH, Rule, rule_of, rule_of_comment, rule_of_pattern
 from eshkol.runtime.tokens import Token
 
 OPENERS = frozenset({"OPEN", "OPEN_VECTOR", "OPEN_BYTES"})
@@ -18,6 +18,8 @@ PREFIXES = frozenset({
     "QUOTE", "QUASIQUOTE", "UNQUOTE", "UNQUOTE_SPLICING", "SYNTAX", "QUASISYNTAX", "UNSYNTAX", "UNSYNTAX_SPLICING",
     "LABEL", "DATUM_COMMENT",
 })  # fmt: skip
+TOO_WIDE = 1 << 30  # the width of what is on one line, but cannot stay there
+MOST_FLAT = 100_000  # characters of atoms that are looked at for a line; strings may have many lines
 SKIPPED = "#;"  # the prefix of a datum that is a comment
 
 _BETWEEN = re.compile(r";[^\n\r]*|#\||#![^\s()]*")
@@ -39,8 +41,9 @@ class Comment:
 class Form:
     """A list, a vector, or what a prefix stands before where comments lie between the two.
 
-    `breaks` says how many line ends stood before each item. `flat` is the text on one line, None where it is on
-    several; `width` is that of its first line, since a string may have more.
+    `breaks` says how many line ends stood before each item. `width` is how wide it is on one line, None where it is on
+    several; a string in it may have more lines, of which the first counts. `flat` is that line, where it is not wider
+    than any may be: lists within lists would take a square of their depth in memory.
     """
 
     __slots__ = ("breaks", "close", "column", "columns", "flat", "items", "opener", "width")
@@ -53,13 +56,14 @@ class Form:
         self.breaks: list[int] = []
         self.columns: dict[int, int] = {}  # of items that begin a line, by index
         self.flat: str | None = None
-        self.width = 0
+        self.width: int | None = None
 
     def settle(self) -> None:
         """All items are there: is it on one line? Line breaks that no layout keeps are taken away."""
         items, breaks = self.items, self.breaks
         if breaks:
             breaks[0] = 0
+            self.columns.pop(0, None)
         if any(breaks):
             if self.is_joined():
                 breaks[1] = 0
@@ -68,10 +72,16 @@ class Form:
                     breaks[index] = 0
             if any(breaks):
                 return
-        flats = [item if type(item) is str else flat_of(item) for item in items]
-        if None not in flats:
-            self.flat = f"{self.opener}{' '.join(flats)}{self.close}"  # type: ignore[arg-type]
-            self.width = first_width(self.flat)
+        widths = [len(item) if type(item) is str else width_of(item) for item in items]
+        if None in widths:
+            return
+        self.width = TOO_WIDE
+        if sum(widths) <= MOST_FLAT:  # type: ignore[arg-type]
+            flats = [item if type(item) is str else flat_of(item) for item in items]
+            flat = f"{self.opener}{' '.join(flats)}{self.close}"  # type: ignore[arg-type]
+            width = first_width(flat)
+            if width <= WIDTH or not items:
+                self.flat, self.width = flat, width
 
     def is_joined(self) -> bool:
         """Whether the first two items are never on different lines."""
@@ -86,12 +96,20 @@ Item = str | Form | Comment
 
 
 def flat_of(item: Item) -> str | None:
-    """An item as one line, if it is one."""
+    """An item as one line, if it is one, and not too wide."""
     if isinstance(item, str):
         return item
     if isinstance(item, Form):
         return item.flat
     return item.text if item.block and "\n" not in item.text else None
+
+
+def width_of(item: Item) -> int | None:
+    """How wide an item is on one line, if it is on one."""
+    if isinstance(item, Form):
+        return item.width
+    flat = flat_of(item)
+    return None if flat is None else first_width(flat)
 
 
 def first_width(text: str) -> int:

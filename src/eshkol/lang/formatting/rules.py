@@ -36,8 +36,8 @@ class Rule:
 
     `kept` parts follow its first word on the same line, the others are its body, which begins another line, two columns
     in. Where `kept` is None, all stand under the first. `roles` are those of the parts in order, `rest` is that of the
-    others; `joins`: the first part is never parted from the word before it; `each`: of parts that are not a body, too,
-    each has a line of its own as soon as there are several lines.
+    others; `joins`: the first part is never parted from the word before it; `each`: every part of the body, or every
+    argument but the first, has a line of its own as soon as there are several lines.
     """
 
     kept: int | None
@@ -57,7 +57,10 @@ def _rows(words: str, rule: Rule) -> dict[str, Rule]:
 
 _BINDING_FORM = Rule(1, (Role.BINDINGS,))
 DEFINITION = Rule(1, (Role.CALL,))
-NAMED_LET = Rule(2, (Role.DATA, Role.BINDINGS))
+NAMED: dict[str, Rule] = {  # forms whose first part may be a name, and then one more is kept
+    "let": Rule(2, (Role.DATA, Role.BINDINGS)),
+    "syntax-rules": Rule(2, (Role.DATA, Role.DATA), Role.MATCH, each=True),
+}
 
 RULES: dict[str, Rule] = {
     **_rows("define define-values define-syntax define-for-syntax define-record-type define-struct", DEFINITION),
@@ -73,10 +76,10 @@ RULES: dict[str, Rule] = {
     **_rows("do", Rule(2, (Role.BINDINGS, Role.CLAUSE))),
     **_rows("guard", Rule(1, (Role.GUARD,))),
     **_rows("cond cond-expand", Rule(None, rest=Role.CLAUSE, joins=False, each=True)),
-    **_rows("case match", Rule(1, rest=Role.MATCH)),
-    **_rows("case-lambda match-lambda", Rule(0, rest=Role.MATCH, joins=False)),
-    **_rows("syntax-rules", Rule(1, (Role.DATA,), Role.MATCH)),
-    **_rows("syntax-case", Rule(2, (Role.CODE, Role.DATA), Role.MATCH)),
+    **_rows("case match", Rule(1, rest=Role.MATCH, each=True)),
+    **_rows("case-lambda match-lambda", Rule(0, rest=Role.MATCH, joins=False, each=True)),
+    **_rows("syntax-rules", Rule(1, (Role.DATA,), Role.MATCH, each=True)),
+    **_rows("syntax-case", Rule(2, (Role.CODE, Role.DATA), Role.MATCH, each=True)),
     **_rows("quote", Rule(None, rest=Role.DATA)),
     **_rows("quasiquote quasisyntax syntax", Rule(None, rest=Role.TEMPLATE)),
 }
