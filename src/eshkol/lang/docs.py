@@ -35,7 +35,7 @@ FURTHER = (
         "json", "csv", "files", "processes", "network", "http", "encodings", "digests", "keywords", "interpolation",
         "structures", "contracts", "generators",
     )),
-    "eshkol/match", "eshkol/format", "eshkol/strings", "eshkol/show", "eshkol/testing", "eshkol/outcomes",
+    "eshkol/match", "eshkol/format", "eshkol/strings", "eshkol/show", "eshkol/outcomes",
     "eshkol/arguments", "eshkol/regexps/programs",
     *(f"srfi/{number}" for number in (
         2, 6, 8, 9, 11, 13, 14, 16, 19, 23, 26, 27, 28, 31, 34, 39, 41, 43, 48, 64, 87, 95, 98, 111, 113, 115, 117,
