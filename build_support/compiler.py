@@ -36,7 +36,11 @@ HEADERS = (
     *(NATIVE / f"{name}.h" for name in (*_UNITS, "pool", "deal", "deque", "event")),
     *(path for folder in _FOLDERS for path in _all(folder, "*.h")),
 )  # fmt: skip
-CARRIED = tuple(NATIVE / name for name in ("model.c", "model.h", "sizes.h"))  # for what export_native writes
+EXECUTABLE = NATIVE / "executable"  # what only executables of Scheme programs have
+# What is compiled into what others write: export_native, and `eshkol build`.
+CARRIED = (
+    *(NATIVE / name for name in ("model.c", "model.h", "sizes.h")), *_all(EXECUTABLE, "*.c"), *_all(EXECUTABLE, "*.h"),
+)  # fmt: skip
 LIBRARY = "eshkol.runtime._native"
 # Frame pointers: errors walk the frames. No fortified library calls: continuations jump where those suspect an attack.
 FLAGS = (

@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -128,7 +129,12 @@ def test_everything_says_the_same(run: Run, folder: Path) -> None:
         given.write("a line\nx")
         given.seek(0)
         done = subprocess.run(
-            ["eshkol", "run", "p.esk", "all"], cwd=folder, stdin=given, capture_output=True, text=True, timeout=120
+            [sys.executable, "-m", "eshkol", "run", "p.esk", "all"],
+            cwd=folder,
+            stdin=given,
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
     assert (done.returncode, done.stderr) == (0, "")
     assert "18683126921672257 " not in done.stdout  # 7^77 is no fixnum
@@ -333,3 +339,17 @@ def test_what_no_library_can_have(
         assert main(["build", "x.esk", "--shared"]) == 1
         assert words in capfd.readouterr().err
         assert [path.name for path in tmp_path.iterdir()] == ["x.esk"]
+
+
+def test_a_project_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "orbits"]) == 0
+    monkeypatch.chdir(tmp_path / "orbits" / "src")
+    assert main(["build"]) == 0
+    made = tmp_path / "orbits" / "build" / "orbits"
+    assert subprocess.run([made, "Ada"], capture_output=True, text=True, check=True).stdout == "Hello, Ada!\n"
+    monkeypatch.chdir(tmp_path)
+    assert main(["build"]) == 2
+    assert "belongs to no project" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ def transcript(name: str, folder: Path) -> str:
 def compared(made: Path, **environment: str) -> None:
     """The executable and `eshkol run` write the same, but for what is missing."""
     code, ours = run([made], made.parent, **environment)
-    expected_code, theirs = run(["eshkol", "run", f"{made.name}.esk"], made.parent)
+    expected_code, theirs = run([sys.executable, "-m", "eshkol", "run", f"{made.name}.esk"], made.parent)
     if MISSING not in ours:
         assert (code, ours) == (expected_code, theirs)
         return

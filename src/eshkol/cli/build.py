@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eshkol.cli.projects import enter, project_here
 from eshkol.cli.usage import UsageError
 
 if TYPE_CHECKING:
@@ -23,8 +24,16 @@ examples:
 
 
 def add_commands(parser: Any) -> None:
-    parser.add_argument("file", metavar="FILE", help="the program, an .esk file")
-    parser.add_argument("-o", "--output", metavar="FILE", help="the file to write (default: the program's name)")
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE",
+        help="the program, an .esk file; a folder for its project (default: the project of this folder)",
+    )  # fmt: skip
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="the file to write (default: the program's name; of a project, in its folder build/)",
+    )
     parser.add_argument("--shared", action="store_true", help="make a C library of what the file provides")
     parser.add_argument("--static", action="store_true", help="without any library of the system's")
     parser.add_argument("--strip", action="store_true", help="without symbols and debug information")
@@ -39,9 +48,9 @@ def build_program(options: argparse.Namespace) -> int:
     from eshkol.lang.files import read_source
     from eshkol.session import on_session
 
-    file = Path(options.file)
+    file, folder = _program(options.file)
     suffix, prefix = (".so", "lib") if options.shared else ("", "")
-    output = Path(options.output or f"{prefix}{file.stem}{suffix}")
+    output = Path(options.output) if options.output else folder / f"{prefix}{file.stem}{suffix}"
     if output.is_dir():
         raise UsageError(f"'{output}' is a folder; say with -o which file to write", "eshkol build")
     if options.shared and options.static:
@@ -59,4 +68,16 @@ def build_program(options: argparse.Namespace) -> int:
         if options.verbose:
             session.say(f"{built.path}: {built.size:,} bytes, {built.kept} forms; {built.dropped} that nothing reaches")
 
-    return on_session(work, [options.file])
+    return on_session(work, [str(file)])
+
+
+def _program(file: str | None) -> tuple[Path, Path]:
+    """What to build, and where: a file into this folder, the main file of a project into its folder `build`."""
+    if file is not None and not Path(file).is_dir():
+        enter(Path(file).absolute().parent)
+        return Path(file), Path()
+    project = project_here("eshkol build", None if file is None else Path(file))
+    enter(project.folder)
+    made = project.folder / "build"
+    made.mkdir(exist_ok=True)
+    return project.main, made

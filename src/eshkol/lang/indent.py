@@ -9,19 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from eshkol.lang.formatting.rules import NAMED, defines, rule_of
 from eshkol.lang.reader import OPENERS, PREFIXES
 from eshkol.runtime.tokens import Token, tokenize
 
 BODY, PARTS = 2, 4  # columns further in than the form: its body, and what stands before the body
-
-# How many parts a form has before its body. Whatever else begins with `define`, `let` or `with-` has one.
-BODIES: dict[str, int] = {
-    "begin": 0, "case": 1, "case-lambda": 0, "cond-expand": 0, "define-library": 1, "do": 2, "guard": 1, "lambda": 1,
-    "λ": 1, "library": 1, "match": 1, "module": 1, "named-lambda": 1, "parameterize": 1, "receive": 2,
-    "syntax-case": 2, "syntax-rules": 1, "unless": 1, "when": 1, "while": 1, "call-with-port": 1,
-    "call-with-input-file": 1, "call-with-output-file": 1, "delay": 0, "delay-force": 0, "dynamic-wind": 0,
-}  # fmt: skip
-FAMILIES = ("define", "let", "with-")
+FAMILIES = ("let", "with-")  # words that begin like this and have no row of their own have one part before a body
 QUOTING = ("QUOTE", "QUASIQUOTE", "SYNTAX", "QUASISYNTAX")
 
 
@@ -100,14 +93,15 @@ def column(before: str) -> int:
 
 
 def _parts(form: Opened) -> int | None:
-    """How many parts stand before its body; None for a call."""
+    """How many parts stand before its body; None for a call, and where all stand under the first."""
     name = form.head
     if name is None:
         return None
-    if name == "let" and 1 in form.names:  # (let loop ((i 0)) body)
-        return 2
-    known = BODIES.get(name)
-    return 1 if known is None and name.startswith(FAMILIES) else known
+    rule = NAMED.get(name) if 1 in form.names else None  # (let loop ((i 0)) body)
+    rule = rule or rule_of(name)
+    if rule is not None:
+        return rule.kept
+    return 1 if defines(name) or name.startswith(FAMILIES) else None
 
 
 def _under(before: str, form: Opened, least: int) -> int:

@@ -9,7 +9,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* What C knows of a value: the types that declarations name, or all of it. A value is a place that the caller holds on to. */
+/* What C knows of a value: the types that declarations name, or all of it. A value is a place that the caller holds on
+ * to. */
 enum Kind { KIND_REAL, KIND_INTEGER, KIND_BOOLEAN, KIND_STRING, KIND_VALUE, KIND_NOTHING };
 
 typedef struct {

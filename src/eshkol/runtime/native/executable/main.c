@@ -1,6 +1,6 @@
 /* Where an executable begins: the program runs on a thread of its own, with a large stack, which alone hears Ctrl-C. It
- * ends with 0, with what was given to exit, with 1 after an error that nobody handled, with 130 after Ctrl-C, or with 141
- * where nobody reads its output any more; a second Ctrl-C within a second ends it at once. */
+ * ends with 0, with what was given to exit, with 1 after an error that nobody handled, with 130 after Ctrl-C, or with
+ * 141 where nobody reads its output any more; a second Ctrl-C within a second ends it at once. */
 #define _GNU_SOURCE
 #include "program.h"
 #include "ports.h"

@@ -62,7 +62,8 @@ __attribute__((used, visibility("hidden"))) const char *esk_leave_segment(void) 
     "stp x29, x30, [sp, #-176]!\nmov x29, sp\n"                                                                        \
     "stp x19, x20, [sp, #16]\nstp x21, x22, [sp, #32]\nstp x23, x24, [sp, #48]\nstp x25, x26, [sp, #64]\n"             \
     "stp x27, x28, [sp, #80]\nstp d8, d9, [sp, #96]\nstp d10, d11, [sp, #112]\nstp d12, d13, [sp, #128]\n"             \
-    "stp d14, d15, [sp, #144]\nstp x0, x1, [sp, #160]\nmov x1, x29\nadd x2, sp, #176\nbl " SYMBOL(esk_make_continuation) "\n"
+    "stp d14, d15, [sp, #144]\nstp x0, x1, [sp, #160]\nmov x1, x29\nadd x2, sp, #176\n"                          \
+    "bl " SYMBOL(esk_make_continuation) "\n"
 enum { SAVED = 18 };
 __asm__(".text\n.p2align 2\n.globl " SYMBOL(esk_underflow) "\n" SYMBOL(esk_underflow) ":\n"
         "stp x0, x1, [sp, #-16]!\n" /* the value on its way; wiped behind it, or the next slice would hold on to it */
@@ -103,7 +104,9 @@ __asm__(".text\n.globl " SYMBOL(esk_underflow) "\n" SYMBOL(esk_underflow) ":\n"
         "movq %rsi, %rsp\nmovq 0(%rdi), %rbx\nmovq 8(%rdi), %r12\nmovq 16(%rdi), %r13\nmovq 24(%rdi), %r14\n"
         "movq 32(%rdi), %r15\nmovq 40(%rdi), %rbp\nmovq %rdx, %r11\nmovq %rcx, %rax\nmovq %r8, %rdx\njmpq *%r11\n");
 typedef struct Frame { struct Frame *caller; const char *back; } Frame;
-static inline const uint64_t *saved_registers(const Frame *frame) { return (const uint64_t *)(const void *)frame - SAVED; }
+static inline const uint64_t *saved_registers(const Frame *frame) {
+    return (const uint64_t *)(const void *)frame - SAVED;
+}
 
 #else
 #error "continuations are written for x86-64 and AArch64"
@@ -131,7 +134,8 @@ __attribute__((no_sanitize_address)) static inline Segment *share(Context *conte
     Entry *entry = context->entry;
     Segment *parent = entry->captured;
     char *outer = (char *)callee->caller, *end = parent ? parent->low : entry->base;
-    if (callee->back == esk_underflow || callee->caller <= callee || outer >= end || (uintptr_t)outer & 7) return parent;
+    if (callee->back == esk_underflow || callee->caller <= callee || outer >= end || (uintptr_t)outer & 7)
+        return parent;
     uint64_t bytes = (uint64_t)(end - low);
     Segment *segment = allocate(context, sizeof *segment + bytes);
     segment->head.flags = FLAG_SEGMENT;
@@ -151,7 +155,8 @@ __attribute__((no_sanitize_address)) static inline Segment *share_all(Context *c
     Frame *far = callee;
     while (far->caller > far && (char *)far->caller < end && (char *)far->caller - (char *)callee < PIECE)
         far = far->caller;
-    if (far != callee && far->caller > far && end - (char *)far->caller > PIECE) share(context, far, (char *)far->caller);
+    if (far != callee && far->caller > far && end - (char *)far->caller > PIECE)
+        share(context, far, (char *)far->caller);
     return share(context, callee, low);
 }
 

@@ -20,7 +20,8 @@ typedef struct {
 
 /* Results put together as the code says: one number or structure, or several in lists and vectors. */
 Value esk_fast_shaped(Results *);
-/* Copy the derivatives in so many lanes of each number of the results into the rows, from a leaf on; how many numbers. */
+/* Copy the derivatives in so many lanes of each number of the results into the rows, from a leaf on; how many numbers
+ * there are. */
 int64_t esk_fast_collect(Results *, int64_t leaf, int64_t lanes);
 /* The list (value gradient ...) that a reverse sweep leaves in its inputs and outputs. */
 Value esk_fast_gradients(Results *, const FastCode *, const uint64_t *in, const uint64_t *out);

@@ -59,7 +59,8 @@ static const char *kind_of(mode_t mode) {
 }
 
 #ifdef __APPLE__
-#define STAMP(about, which) ((int64_t)(about).st_##which##timespec.tv_sec * 1000000000 + (about).st_##which##timespec.tv_nsec)
+#define STAMP(about, which) \
+    ((int64_t)(about).st_##which##timespec.tv_sec * 1000000000 + (about).st_##which##timespec.tv_nsec)
 #else
 #define STAMP(about, which) ((int64_t)(about).st_##which##tim.tv_sec * 1000000000 + (about).st_##which##tim.tv_nsec)
 #endif

@@ -46,7 +46,7 @@
       "Compiles a procedure that is called for the first time, and gives its closure the entry.")                     \
     X(PYTHON, "%python-open", "(%python-open)", 0, 0, "Makes Python ready to be called.")                             \
     X(PLACE, "%place-of", "(%place-of trace)", 1, 1,                                                                  \
-      "Where in a program the innermost of these return addresses is, \"file:line\", or #f; eight bytes each.")          \
+      "Where in a program the innermost of these return addresses is, \"file:line\", or #f; eight bytes each.")        \
     X(NOTE_CALL, "%note-call", "(%note-call what name values depth)", 4, 4,                                           \
       "Tells the prompt of a call whose procedure it watches; what is call, result or stop.")
 

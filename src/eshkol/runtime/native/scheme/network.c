@@ -72,7 +72,8 @@ static Value spelled(Context *context, const char *host, int64_t port) {
     return esk_string_utf8(context, text, used < (int)sizeof text ? used : (int)sizeof text - 1);
 }
 
-static int find_addresses(Context *context, const char *who, const char *host, int64_t port, int flags, Address *found) {
+static int find_addresses(Context *context, const char *who, const char *host, int64_t port, int flags,
+                          Address *found) {
     char service[16];
     snprintf(service, sizeof service, "%d", (int)port);
     struct addrinfo wanted = {.ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV}, *list;

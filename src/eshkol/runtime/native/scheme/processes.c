@@ -269,7 +269,8 @@ static Value spawn(Context *context, const Value *args, int64_t count) {
     if (error) {
         process->pid = 0;
         close_all(ends.ours);
-        esk_fail(context, ERROR_SYSTEM, who, strerror(error), 1, folder ? esk_cons(context, args[0], args[3]) : args[0]);
+        Value about = folder ? esk_cons(context, args[0], args[3]) : args[0];
+        esk_fail(context, ERROR_SYSTEM, who, strerror(error), 1, about);
     }
     for (int i = 0; i < 3; i++) /* all are lent before one is given its buffer, which may fail */
         if (ports[i]) ports[i]->descriptor = ends.ours[i];
@@ -383,8 +384,8 @@ static void end_stream(Context *context, Stream *stream) {
 
 /* Writes a piece of the input. Whoever does not read all of it has his reasons: a closed pipe is only the end. */
 static void feed(Context *context, Stream *input) {
-    int64_t left = input->bytes->length - input->used;
-    ssize_t n = write(input->port->descriptor, input->bytes->bytes + input->used, (size_t)(left < PIECE ? left : PIECE));
+    int64_t left = input->bytes->length - input->used, size = left < PIECE ? left : PIECE;
+    ssize_t n = write(input->port->descriptor, input->bytes->bytes + input->used, (size_t)size);
     if (n > 0) input->used += n;
     if (input->used == input->bytes->length || (n < 0 && errno != EAGAIN && errno != EINTR)) end_stream(context, input);
 }
