@@ -255,7 +255,7 @@ const Primitive esk_fast_table_primitives[] = {
     ESK_PRIMITIVE_N("%fast-at", "(%fast-at kind procedure points)", 3, 3, fast_at,
                     "The derivative of this kind at these points, by compiled code, or #f where there is none."),
     ESK_PRIMITIVE_N("%fast-along", "(%fast-along procedure point direction)", 3, 3, fast_along,
-                    "A pair, the value and the derivative along a direction, by compiled code; #f where there is none."),
+                    "A pair, the value and the derivative along a direction, by compiled code; #f where none is."),
     ESK_PRIMITIVE_N("%fast-derivatives", "(%fast-derivatives [use?])", 0, 1, fast_derivatives,
                     "Whether compiled derivatives were used; from now on they are if use? is true."),
     ESK_PRIMITIVE_N("%fast-limit", "(%fast-limit [bytes])", 0, 1, fast_limit,
