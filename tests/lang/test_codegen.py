@@ -301,3 +301,39 @@ def test_functions_begin_where_processors_fetch() -> None:
         assert all(" align 32 " in line for line in found)
 
     in_session(work)
+
+
+CODES = (0, 9, 32, 65, 97, 98, 0x7F, 0x80, 0xFF, 0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x10FFFF)
+ORDERS = {"=": int.__eq__, "<": int.__lt__, ">": int.__gt__, "<=": int.__le__, ">=": int.__ge__}
+
+
+def test_characters_are_compared_in_place_as_by_their_code_points() -> None:
+    """As values and in tests, of variables and of constants; what is no character is refused with its place."""
+    codes = " ".join(map(str, CODES))
+    values = " ".join(f"(char{order}? a b)" for order in ORDERS)
+    tests = " ".join(f"(if (char{order}? a b) 1 0)" for order in ORDERS)
+    constants = " ".join(f"(if (char{order}? a #\\a) 1 0)" for order in ORDERS)
+    refused = " ".join(
+        f"(guard (e (#t (error-object-message e))) (if (char{order}? {given}) 1 0))"
+        for order in ORDERS
+        for given in ("a 97", "'x a")
+    )
+    program = (
+        "(import (scheme base) (scheme write))\n(define (all a b)"
+        f" (write (list {values} {tests} {constants})))\n(define (wrong a) (write (list {refused})))\n"
+        "(for-each (lambda (x) (for-each (lambda (y) (all (integer->char x) (integer->char y)))"
+        f" '({codes}))) '({codes}))\n(newline)\n(wrong #\\a)"
+    )
+
+    def row(x: int, y: int) -> str:
+        truths = ["#t" if holds(x, y) else "#f" for holds in ORDERS.values()]
+        numbers = [str(int(holds(x, other))) for other in (y, 97) for holds in ORDERS.values()]
+        return f"({' '.join([*truths, *numbers])})"
+
+    wanted = "".join(row(x, y) for x in CODES for y in CODES)
+    refusals = " ".join(f'"expected a character as argument {k}, but got"' for _ in ORDERS for k in (2, 1))
+
+    def work(session: Session) -> None:
+        assert written(session, program) == f"{wanted}\n({refusals})"
+
+    in_session(work)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from eshkol.codegen.primitives import PrimitiveTable
+from eshkol.codegen.primitives import CHAR_ORDERS, PrimitiveTable
 from eshkol.codegen.scopes import written_at
 from eshkol.lang.core import Cell, Lambda
 from eshkol.lang.files import file_name
@@ -40,6 +40,7 @@ RUNTIME = {  # functions of the runtime that compiled code calls: result, parame
     "esk_greater": ("i64", WORDS_2, "cold"),
     "esk_greater_equal": ("i64", WORDS_2, "cold"),
     "esk_number_equal": ("i64", WORDS_2, "cold"),
+    **{function: ("i64", WORDS_2, "cold") for _, function in CHAR_ORDERS.values()},
     "esk_negate": ("%value", "ptr, i64, i64", "cold"),
     "esk_decides": ("i64", "ptr, i64, i64", ""),
     **{f"esk_{name}": ("%value", WORDS_2, "cold") for name in (

@@ -119,6 +119,31 @@ define internal i1 @"test.{name}"(ptr %ctx, i64 %t, i64 %p) alwaysinline {{
 }}"""
 
 
+# Comparisons of two characters: how LLVM compares their code points, and the C function that refuses what is none.
+CHAR_ORDERS = {
+    "char=?": ("eq", "esk_char_equal"), "char<?": ("ult", "esk_char_less"), "char>?": ("ugt", "esk_char_greater"),
+    "char<=?": ("ule", "esk_char_up_to"), "char>=?": ("uge", "esk_char_from"),
+}  # fmt: skip
+
+
+def _char_order(name: str) -> str:
+    relation, refuse = CHAR_ORDERS[name]
+    return f"""\
+define internal i1 @"test.{name}"({arithmetic.OPERANDS}) alwaysinline {{
+  %first = icmp eq i64 %ta, $TAG_CHAR
+  %second = icmp eq i64 %tb, $TAG_CHAR
+  %both = and i1 %first, %second
+  br i1 %both, label %fast, label %slow, !prof !0
+fast:
+  %holds = icmp {relation} i64 %pa, %pb
+  ret i1 %holds
+slow:
+  %answer = call i64 @{refuse}({arithmetic.OPERANDS})
+  %z = icmp ne i64 %answer, 0
+  ret i1 %z
+}}"""
+
+
 def _path(letters: str) -> str:
     """What c...r of a pair is, with these letters: step by step from the right."""
     lines = []
@@ -180,8 +205,9 @@ class PrimitiveTable:
             for name, tags in TAGS_OF_PREDICATES.items()
         ]
         calls = [_quick_call(count, layout["Context.spill"]) for count in range(QUICK_ARGUMENTS + 1)]
+        written = [*predicates, *map(_char_order, CHAR_ORDERS)]
         paths = [_path("".join(letters)) for count in (2, 3, 4) for letters in product("ad", repeat=count)]
-        text = "\n\n".join([(_FOLDER / "inline.ll").read_text(), arithmetic.functions(), *predicates, *paths, *calls])
+        text = "\n\n".join([(_FOLDER / "inline.ll").read_text(), arithmetic.functions(), *written, *paths, *calls])
         self.functions = _read(self.filled(text))
 
     def filled(self, text: str) -> str:

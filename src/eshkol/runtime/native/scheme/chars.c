@@ -111,6 +111,19 @@ CHAR_CASE(char_upcase, "char-upcase", upper)
 CHAR_CASE(char_downcase, "char-downcase", lower)
 CHAR_CASE(char_foldcase, "char-foldcase", fold)
 
+/* The same of two, for compiled code, which comes here only where one of them is no character. */
+#define OF_TWO(function)                                           \
+    uint64_t esk_##function(Context *, Value, Value);              \
+    uint64_t esk_##function(Context *c, Value a, Value b) {        \
+        const Value args[] = {a, b};                               \
+        return !esk_is_false(function(c, args, 2));                \
+    }
+OF_TWO(char_equal)
+OF_TWO(char_less)
+OF_TWO(char_greater)
+OF_TWO(char_up_to)
+OF_TWO(char_from)
+
 const Primitive esk_chars_primitives[] = {
     ESK_PRIMITIVE_1("char?", "(char? object)", char_p, "Whether object is a character."),
     ESK_PRIMITIVE_1("char->integer", "(char->integer char)", char_to_integer, "The Unicode code point of char."),
