@@ -140,3 +140,43 @@ def test_a_gradient_without_its_point_is_known_by_its_procedure(checker: Checker
         runs, fast, slow = parsed(checker.evaluate(f"(both (lambda () {text} (vector 1.5 2.0) (vector 1.0 0.5))))"))
         assert runs
         assert close(fast, slow, 1e-12, 1e-14), k
+
+
+SMOOTH = {  # procedures of a vector with loops, conditions, inner procedures
+    "loop": "(lambda (v) (let loop ((i 0) (s 1.0)) (if (= i 3) s"
+    " (loop (+ i 1) (+ (* s (sin (vector-ref v i))) (exp (* 0.3 (vector-ref v i))))))))",
+    "branches": "(lambda (v) (if (> (vector-ref v 0) 0.0)"
+    " (* (vector-ref v 0) (expt (vector-ref v 1) 3) (vector-ref v 2)) (vector-ref v 1)))",
+    "mapped": "(lambda (v) (let ((w (vector-map (lambda (a) (* a (cos a))) v)))"
+    " (/ (dotted w (vector-append v)) (+ 2.0 (dotted v v)))))",
+}
+# What a derivative at a deeper level is, and the procedure of one number whose difference it must be.
+DIFFERENCES = {
+    "hessian": ("(dotted d (hessian-times d))", "(lambda (t) (dotted d (gradient f (moved t))))"),
+    "along": ("(dotted d (directional-derivative (gradient f) p d))", "(lambda (t) (dotted d (gradient f (moved t))))"),
+    "descent": ("(derivative descent 0.1)", "(lambda (t) (descent (+ 0.1 t)))"),
+    "third": (
+        "(derivative (lambda (r) (derivative (lambda (q) (dotted d (gradient f (scaled (* q r) p)))) 1.1)) 0.9)",
+        "(lambda (t) (derivative (lambda (q) (dotted d (gradient f (scaled (* q (+ 0.9 t)) p)))) 1.1))",
+    ),
+}
+
+
+def test_deeper_levels_are_those_of_differences(checker: Checker) -> None:
+    """Central differences of the level above, of fourth order: no derivative of that level is asked for."""
+    for name, procedure in SMOOTH.items():
+        for way, (text, varied) in DIFFERENCES.items():
+            found, wanted = parsed(checker.evaluate(f"""
+                (let* ((f {procedure}) (p (vector 0.7 1.3 0.4)) (d (vector 1.0 -0.5 0.8)))
+                  (define (moved t) (vector-map (lambda (a b) (+ a (* t b))) p d))
+                  (define (hessian-times d)
+                    (let ((rows (hessian f p))) (vector-map (lambda (row) (dotted row d)) rows)))
+                  (define (descent rate)
+                    (let loop ((i 0) (x p))
+                      (if (= i 4) (f x)
+                          (loop (+ i 1) (vector-map (lambda (a b) (- a (* rate b))) x (gradient f x))))))
+                  (let* ((g {varied}) (h 1e-3)
+                         (difference (/ (- (* 8.0 (- (g h) (g (- h)))) (- (g (* 2.0 h)) (g (* -2.0 h)))) (* 12.0 h))))
+                    (list {text} difference)))"""))  # fmt: skip
+            assert math.isclose(found, wanted, rel_tol=1e-6, abs_tol=1e-6), (name, way, found, wanted)
+            assert abs(wanted) > 1e-3, (name, way, "says little")

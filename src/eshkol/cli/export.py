@@ -47,10 +47,12 @@ def _web(options: argparse.Namespace) -> int | None:
     shape, dtype = _shape(options.input)
     check_target(Path(options.output).absolute(), force=options.force)  # before anything takes time
     page = page_of(options.model, kind=options.page, shape=shape, dtype=dtype, tokenizer=options.tokenizer)
-    sizes = write_site(page, options.output, title=options.title, force=options.force)
+    site = write_site(page, options.output, title=options.title, force=options.force)
     print(f"{options.output}: the page '{page.kind}'")
-    for name, size in sizes.items():
+    for name, size in site.sizes.items():
         print(f"  {name:<12}{size:>12,} bytes")
+    if site.without_gpu is not None:
+        print(f"  on a browser's GPU it does not run: {site.without_gpu}")
     print(f"to look at it: python -m http.server -d {options.output}")
     return None
 

@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,18 @@ def eshkol_js() -> str:
     return (HERE / "eshkol.js").read_text(encoding="utf-8")
 
 
-def files_of(page: Page, title: str) -> dict[str, bytes]:
-    """The files of a page, by name; the one that names the others is the last."""
+@dataclass(frozen=True)
+class Site:
+    """What was written: the sizes of the files, by their names, and why there are no kernels for a GPU, if so."""
+
+    sizes: Mapping[str, int]
+    without_gpu: str | None
+
+
+def files_of(page: Page, title: str) -> tuple[dict[str, bytes], str | None]:
+    """The files of a page, by name, of which the last names the others; and why there are none for a GPU, if so."""
     module, _ = wasm_module(page.function, page.args, Path(MODULE).stem)
-    kernels = _kernels(page)
+    kernels, reason = _kernels(page)
     settings = dict(page.settings) | ({"gpu": KERNELS} if kernels else {})
     shown = (PARTS / f"{page.kind}.html").read_text(encoding="utf-8")
     shown = shown.replace("{{title}}", html.escape(title)).replace("{{settings}}", settings_text(settings))
@@ -48,29 +57,27 @@ def files_of(page: Page, title: str) -> dict[str, bytes]:
         "page.js": (PARTS / f"{page.kind}.js").read_bytes(),
         "style.css": (PARTS / "style.css").read_bytes(),
         "index.html": shown.encode(),
-    }
+    }, reason
 
 
-def _kernels(page: Page) -> bytes:
-    """The kernels for a GPU; nothing where the model has something that pages compute with WebAssembly alone."""
+def _kernels(page: Page) -> tuple[bytes, str | None]:
+    """The kernels for a GPU; or none, and what of the model pages compute with WebAssembly alone."""
     try:
-        return webgpu_kernels(page.function, page.args, Path(KERNELS).stem)
-    except BackendUnavailable:
-        return b""
+        return webgpu_kernels(page.function, page.args, Path(KERNELS).stem), None
+    except BackendUnavailable as error:
+        return b"", error.message
 
 
-def write_site(
-    page: Page, folder: str | os.PathLike[str], *, title: str | None = None, force: bool = False
-) -> Mapping[str, int]:
-    """Write a page's folder; the sizes of its files, by their names."""
+def write_site(page: Page, folder: str | os.PathLike[str], *, title: str | None = None, force: bool = False) -> Site:
+    """Write a page's folder."""
     target = Path(folder).absolute()
     check_target(target, force=force)
-    files = files_of(page, TITLES[page.kind] if title is None else title)
+    files, reason = files_of(page, TITLES[page.kind] if title is None else title)
     try:
         _write(files, target)
     except OSError as error:
         raise SiteError(f"'{target}' cannot be written: {error.strerror or error}") from None
-    return {name: len(raw) for name, raw in files.items()}
+    return Site({name: len(raw) for name, raw in files.items()}, reason)
 
 
 def check_target(target: Path, *, force: bool) -> None:

@@ -7,7 +7,7 @@ does the same with a device at hand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -100,17 +100,18 @@ def _words(
     sizes: Mapping[str, int],
 ) -> tuple[int, ...]:  # fmt: skip
     """The uniforms, in the order in which `writer.py` declares them."""
-    words = [0, blocks]
-    for name in written.asked:
-        if name not in (STATUS, CLASS_MEMORY, "shared"):
-            words.append(told(name, launch, 0))
+    words = [0, blocks, *asked_words(written.asked, launch, 0)]
     for param in program.params:
         words += words_of(scalars[param.name]) if param.name in scalars else [sizes[param.name]]
     return tuple(words)
 
 
-def told(name: str, launch: LaunchConfig, first: int) -> int:
-    """What a kernel asks of a launch that begins at block `first`."""
+def asked_words(asked: Sequence[str], launch: LaunchConfig, first: int) -> list[int]:
+    """What a kernel asks of a launch that begins at block `first`, without the memory that it is given."""
+    return [_told(name, launch, first) for name in asked if name not in (STATUS, CLASS_MEMORY, "shared")]
+
+
+def _told(name: str, launch: LaunchConfig, first: int) -> int:
     if name == "first":
         return first * launch.block_size
     return launch.shared_memory if name == "shared_bytes" else size_of_launch(name, launch)

@@ -23,7 +23,7 @@ from eshkol.backends.base import Backend, Binding
 from eshkol.backends.text.backend import Loaded, Refused, TextBackend
 from eshkol.backends.text.writer import TextKernel
 from eshkol.backends.webgpu import devices
-from eshkol.backends.webgpu.alone import GROUPS, told, words_of
+from eshkol.backends.webgpu.alone import GROUPS, asked_words, words_of
 from eshkol.backends.webgpu.dialect import KERNEL, LANES, SHARED_WORDS, Wgsl
 from eshkol.backends.webgpu.writer import WgslWriter
 from eshkol.errors import AllocationFailed, BackendError, BackendUnavailable, DeviceLost
@@ -229,8 +229,7 @@ class WebGpuBackend(TextBackend[devices.Device]):
             raise BackendUnavailable(f"the webgpu backend has {MOST_LANES} lanes, not {launch.total_threads}")
         asked = loaded.written.asked
         pipeline = self._pipeline(loaded.kernel, launch, shares="shared" in asked)
-        words = [0, blocks]
-        words += [told(name, launch, first) for name in asked if name not in ("status", "classes", "shared")]
+        words = [0, blocks, *asked_words(asked, launch, first)]
         memory = [one for name, one in (("status", self._status), ("classes", None)) if name in asked]
         buffers = [(self.classes() if one is None else one).buffer for one in memory]
         for binding in given.values():
