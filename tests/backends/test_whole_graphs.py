@@ -143,6 +143,16 @@ def test_what_is_composed_is_looked_at_as_one_node():
     assert f"return {cosine[1]}, " in checked
 
 
+def test_what_passes_make_is_shown(monkeypatch, capsys):
+    monkeypatch.setenv("ESHKOL_DUMP", "simplify")
+    text_of(lambda x: (x + 0) * 2, ((3,), F32))
+    shown = capsys.readouterr().err
+    assert "--- simplify" in shown
+    assert "mul" in shown
+    assert "add" not in shown
+    assert "--- patterns" not in shown
+
+
 def test_what_has_no_text_is_refused_by_name():
     with pytest.raises(BackendUnavailable, match=r"eigvals\(float32\[3, 3\]\) cannot be said in StableHLO"):
         text_of(ek.linalg.eigvals, ((3, 3), F32))

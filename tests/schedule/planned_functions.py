@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import planned_arrays as arrays
 import planned_edges as edges
 import planned_numerics as numerics
+import planned_random
 import planned_ways as ways
 import planned_whole as whole
 
@@ -61,6 +62,10 @@ def block(x: Any, w: Any, g: Any) -> Any:
 def adam(w: Any, g: Any, m: Any, v: Any) -> Any:
     m, v = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g * g
     return w - 0.01 * m / (ek.sqrt(v) + 1e-8), m, v
+
+
+def _of_integers(x: Any, y: Any) -> Any:
+    return x.astype(ek.int32) @ y.astype(ek.int32).T
 
 
 WITHOUT = (  # a derivative
@@ -269,6 +274,28 @@ FURTHER: dict[str, Case] = {
     "running extremes": Case(
         lambda x, i: (ek.cummax(x, 1)[0], ek.cummin(i, 1)[0], *ek.cummin(x, 1)), ((4, 9), (WHOLE, (4, 9))), CORES,
         False,
+    ),
+    "another's extremes": Case(
+        lambda x, y: (ek.take_along(x, ek.cummax(y, 1)[1], 1), ek.take_along(x, ek.cummin(x, 1)[1], 1)),
+        ((4, 9), (4, 9)), CORES + SMALL, False,
+    ),
+    "places of extremes": Case(
+        lambda x: (ek.argmax(x, 1, keepdims=True), ek.argmin(x), ek.argmax(x, 0), ek.argmin(x[:, :7], 1)),
+        ((3, 600),), CORES + SMALL, False,
+    ),
+    "beginnings": Case(
+        lambda x: (x[:, :40].sum(1), x[:, :40].max(axis=1), x[:5].sum(0), x[:, :1].sum(1)), ((6, 64),), CPU + CUT,
+        False,
+    ),
+    "short integers": Case(
+        lambda i: (i.max(axis=1), i.min(axis=0), (i * 3).max(), i.sum(1)), (("int16", (6, 90)),), CPU + CUT, False,
+    ),
+    "factored in batches": Case(
+        lambda x, b: (ek.solve(x, b), ek.solve(x.swapaxes(1, 2), b), ek.solve(x * 2, b[:1])),
+        ((3, 4, 4), (3, 4, 2)), CPU + SMALL, False,
+    ),
+    "exchanged in batches": Case(
+        lambda x: (*ek.lu(x), *ek.lu_factor(x)), ((2, 3, 5, 4),), CPU + SMALL, False,
     ),
     "distances": Case(
         lambda a, b: (((a[:, None] - b) ** 2).sum(-1), abs(a[:, None] - b).max(axis=-1)), ((64, 8), (64, 8)), CPU,
@@ -488,6 +515,14 @@ FURTHER: dict[str, Case] = {
         ((704, 704), (704, 704), (704, 64)), ("whole",), False,
     ),
     "read again": Case(whole.read_again, ((HALF, (32, 24)), (HALF, (24, 24)), (HALF, (24,))), ARRAYS),
+    "computed again": Case(
+        whole.computed_again, ((HALF, (32, 24)), (HALF, (24, 24)), (HALF, (24,)), (HALF, (32, 24))), ARRAYS, False,
+    ),
+    "integers multiplied": Case(
+        lambda x, y: (
+            _of_integers(x, y), _of_integers(x[:0], y), _of_integers(x, y[:, ::-1]), _of_integers(x[:, 1:], y[:, 1:]),
+        ), (("int8", (8, 64)), ("int8", (24, 64))), ARRAYS, False,
+    ),
     "whole images": Case(
         whole.images, ((HALF, (2, 80, 8, 6)), (HALF, (80, 80, 3, 3)), (HALF, (80, 80, 1, 1))), ARRAYS,
     ),
@@ -529,6 +564,7 @@ FUNCTIONS = FURTHER | {
     name: Case(function, inputs, OTHERWISE.get(name, EVERYWHERE), name not in WITHOUT)
     for name, (function, inputs) in ORDINARY.items()
 }
+FUNCTIONS |= {name: Case(*drawn, (*CUT, *ARRAYS), derivative=False) for name, drawn in planned_random.drawn()}
 
 
 def total(function: Function) -> Function:

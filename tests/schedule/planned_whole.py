@@ -53,6 +53,16 @@ def read_again(x: Any, w: Any, b: Any) -> Any:
     return ek.relu(z @ w.T) + y, ek.softmax((y * 2) @ w, -1), (y * y).sum(0)
 
 
+def computed_again(x: Any, w: Any, b: Any, r: Any) -> Any:
+    """What follows a product and is read by others, which read what it was computed from, or do not."""
+    y, z, u = x @ w, x @ (w * 2), x @ (w * 3)
+    long, beside, short = ek.tanh((y + b) * 2), ek.tanh((z + r) * 2), ek.sigmoid(u * 3)
+    return (
+        ek.softmax(long * y, -1), ek.softmax(beside * z + r, -1), ek.softmax(short * u, -1), short @ w,
+        beside @ w, long @ w,
+    )  # fmt: skip
+
+
 def images(x: Any, w: Any, p: Any) -> Any:
     """Convolutions that share what they read, before and behind each other, with steps, gaps and edges."""
     y = ek.relu(ek.conv2d(x, w, padding=1))

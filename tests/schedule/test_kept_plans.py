@@ -374,7 +374,7 @@ def test_what_holds_more_than_values_is_refused(value: Any) -> None:
     [["os:system", "true"], ["eshkol.support.flags:text", "ESHKOL_DEBUG"], ["eshkol.errors:Span"], ["tuple", {}], [],
      ["dtype", "nothing"], ["numpy", 1], ["enum", "eshkol.atlas.types:Type", "none"], ["float", "x"], {}, ["complex"],
      ["eshkol.schedule.pipeline:Compiled", [], []], ["enum", "eshkol.schedule.kernels.tiling:TilingOf", "x"],
-     ["inspect:Attribute", "a", "b", None, None]],
+     ["inspect:Attribute", "a", "b", None, None], ["float", 1.5], ["bytes", 3], ["dtype", 4]],
 )  # fmt: skip
 def test_what_names_no_values_is_refused(value: Any) -> None:
     with pytest.raises(NotKept):

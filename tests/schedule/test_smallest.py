@@ -20,7 +20,7 @@ from eshkol.ops import elementwise as ew
 from eshkol.ops.reductions import sum_
 from eshkol.ops.row import Aval
 from eshkol.schedule.check.agreement import Difference
-from eshkol.schedule.check.smallest import Case, Differs, over, smallest
+from eshkol.schedule.check.smallest import Case, Differs, _cuts, over, smallest
 
 pytestmark = pytest.mark.unchecked  # it looks for differences itself
 
@@ -120,3 +120,12 @@ def test_a_graph_over_nodes_that_are_given() -> None:
     assert names([cut]) == ["exp"]
     assert cut.inputs == (given,)
     assert (given.shape, given.dtype) == ((3,), dtypes.float32)
+
+
+def test_a_parameter_that_is_reached_early_stays_at_the_edge() -> None:
+    given = case(lambda x, y: [ew.add(x, ew.sin(ew.exp(y)))])
+    x = given.params[0]
+    known = {node: None for node in topological(given.results) if node.inputs}
+    (outer,) = given.results
+    sine = outer.inputs[1]
+    assert list(_cuts(given, known)) == [[x, sine], [x, sine.inputs[0]]]

@@ -13,7 +13,9 @@ from eshkol.atlas.machines import CORES
 from eshkol.errors import IndexOutOfRange
 from eshkol.graph import interpret
 from eshkol.ops import dtypes
+from eshkol.ops.row import Aval
 from eshkol.runtime.scheduler import default_scheduler
+from eshkol.schedule.kernels import takes
 from eshkol.schedule.pipeline import compiled
 from eshkol.schedule.plan.steps import Launch, walk
 from eshkol.schedule.run.native import NativePlan
@@ -210,3 +212,9 @@ def test_rows_are_cut_for_cores_to_share(row, wanted):
         s.kernel.lanes for s in walk(check(*code).steps) if isinstance(s, Launch) and "scatter" in s.kernel.program.name
     ]
     assert lanes == [wanted]
+
+
+def test_places_are_as_wide_as_the_greatest_asks_for():
+    widest = takes.Places(1 << 32, "take")
+    assert takes.PLACES.infer(widest, Aval((3,), dtypes.int64)) == Aval((3,), dtypes.uint32)
+    assert takes.PLACES.infer(widest._replace(extent=(1 << 32) + 1), Aval((3,), dtypes.int64)).dtype is dtypes.uint64

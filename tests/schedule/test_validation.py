@@ -337,6 +337,18 @@ def test_launches_together_that_need_each_other_are_found(backend, monkeypatch):
     assert "at the same time" in error.message
 
 
+def test_launches_together_are_looked_at_wherever_they_stand():
+    """Behind steps that are by themselves, too."""
+    compiled = ek.jit(lambda x: ek.cumsum(ek.cumsum(x, 1), 0), dynamic=False).traced(floats(6, 4)).compiled
+    plan = pipeline.planned(compiled.results, compiled.params, CORES, fused=False)
+    case = validation.Case([*compiled.results], [*compiled.params], [np.ones((6, 4))], validation.NOWHERE)
+    launches = tuple(step for step in plan.steps if isinstance(step, Launch))
+    assert len(launches) == 2
+    validation._independent(replace(plan, steps=launches), case)
+    with pytest.raises(MiscompiledError, match="at the same time"):
+        validation._independent(replace(plan, steps=(*launches, Together(launches))), case)
+
+
 def test_launches_in_a_wrong_order_are_found(monkeypatch):
     own = pipeline.together
 
@@ -444,6 +456,19 @@ def test_indices_and_labels_stay_in_range(backend, checks):
     table, places = floats(6, 3), ek.tensor([5, 0, 3])
     ek.jit(lambda w, i: w[i].sum() + ek.cross_entropy(w, ek.concatenate((i, i)) % 3))(table, places).numpy()
     assert checks.draws
+
+
+def test_random_values_that_a_program_refuses_are_left_out(monkeypatch):
+    own, refused = validation.drawn, iter([True])
+
+    def out_of_range_once(array, rng):
+        found = own(array, rng)
+        return np.full_like(found, 99) if array.dtype.kind == "i" and next(refused, False) else found
+
+    monkeypatch.setattr(validation, "drawn", out_of_range_once)
+    compiled = ek.jit(lambda x, i: ek.take(x, i, 0), dynamic=False).traced(floats(6), ek.tensor([5, 0, 3])).compiled
+    arrays = [np.ones(6, np.float32), np.array([5, 0, 3])]
+    assert len(validation._trials(compiled.results, compiled.params, arrays)) == 2  # the values at hand, and one of two
 
 
 def test_loops_that_random_values_would_keep_going_end(backend, checks):

@@ -270,8 +270,6 @@ class _Writer:
 def transformed(e: Emitter, x: Sequence[Scalar]) -> list[Scalar]:
     """The transform of a few elements in registers."""
     n = len(x)
-    if n == 2:
-        return [x[0] + x[1], x[0] - x[1]]
     if n % 2 == 0:
         even, odd = transformed(e, x[::2]), transformed(e, x[1::2])
         turned = [_by_eighths(e, value, 8 * k // n) for k, value in enumerate(odd)]

@@ -98,7 +98,7 @@ def left_on_cores(node: Node) -> Node | None:
     if found is None or found.dtype is not int64:
         return found
     divisor = found.attrs.number
-    fits = 2 < divisor < MODERATE and divisor & (divisor - 1)
+    fits = 2 < divisor < MODERATE and divisor.bit_count() > 1
     return make(BY_HALVES, found.inputs, found.attrs) if fits else found
 
 

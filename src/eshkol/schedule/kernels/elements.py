@@ -222,8 +222,6 @@ class _Kernel:
         e = self.e
         if not rest:
             code(number * size, size)
-        elif not whole:
-            code(e.number(0), rest)
         else:  # a loop of one round or none says which of them it is
             is_whole = e.convert(e.compare("LT", number, whole), number.dtype)
             with e.counted(is_whole):

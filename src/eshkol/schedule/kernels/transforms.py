@@ -194,7 +194,7 @@ class Halves(NamedTuple):
 def turns(n: int, dtype: DType) -> Node:
     """e^(-2πi·k/n) for k = 0 … n/2, as pairs."""
     angles = np.arange(n // 2 + 1) * (-2 * np.pi / n)
-    return buffer(np.stack([np.cos(angles), np.sin(angles)], axis=-1).astype(dtype.numpy), dtype)
+    return buffer(np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(dtype.numpy), dtype)
 
 
 def _numbers(x: Any) -> Any:

@@ -61,11 +61,14 @@ class SizedPlan(NativePlan):
     def _arranged(self, plan: Plan) -> Arena:
         """Places lie where it is best for each size; until then nothing is known of where."""
         self.before = [0] * self.conditions.late_count  # what plans that were made before of the same conditions know
-        self.starts = [place for place, heir, ends in self.tenancies if heir is None and not ends]
-        offsets: dict[int, Any] = {place: self.conditions.late() for place in self.starts}
+        self.starts: list[int] = []
+        offsets: dict[int, Any] = {}
         for place, heir, ends in self.tenancies:
-            if heir is not None and not ends:
-                offsets[place] = offsets[heir]
+            if ends:
+                continue
+            if heir is None:
+                self.starts.append(place)
+            offsets[place] = self.conditions.late() if heir is None else offsets[heir]
         return Arena(offsets, self.conditions.late())
 
     def _late(self, size: int) -> list[int]:
