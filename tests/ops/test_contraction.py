@@ -56,6 +56,16 @@ def test_einsum_over_an_empty_axis_is_zero_whatever_the_others_hold(text):
         np.testing.assert_array_equal(value("einsum", text, *operands, optimize=optimize), wanted)
 
 
+@pytest.mark.parametrize("shape", [(0, 1), (1, 0), (2, 1), (3, 0)])
+def test_axes_of_one_operand_with_one_letter_are_as_long(shape):
+    x = np.ones(shape)
+    for text, operands in (("ii->", [x]), ("ii,i->", [x, np.ones(1)]), ("ii->i", [x])):
+        with pytest.raises(ValueError, match="don't match"):
+            np.einsum(text, *operands)
+        with pytest.raises(ShapeError, match=f"the axes 'i' of one operand are {shape[0]} and {shape[1]}"):
+            value("einsum", text, *operands)
+
+
 def test_einsum_follows_the_order_it_is_given():
     rng = np.random.default_rng(0)
     operands = [rng.normal(size=s) for s in ((2, 3), (3, 4), (4, 2), (2, 5))]

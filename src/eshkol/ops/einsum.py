@@ -230,12 +230,13 @@ def einsum(subscripts: str, *operands: Value, optimize: Any = True) -> Any:
     told = parse(subscripts, [tuple(x.shape) for x in operands])
     dtype = reduce(dtypes.promote, (x.dtype for x in operands))
     terms = [
-        Term(cast(x, dtype) if x.dtype is not dtype else x, n) for x, n in zip(operands, told.operands, strict=True)
+        _diagonal(Term(cast(x, dtype) if x.dtype is not dtype else x, n))
+        for x, n in zip(operands, told.operands, strict=True)
     ]
     extents = _extents(terms)
     if any(extent == 0 and label not in told.output for label, extent in extents.items()):
         return full(terms[0].value, tuple(extents[n] for n in told.output), 0, dtype)  # whatever the others hold
-    terms = _totalled([_squeezed(_diagonal(term), extents) for term in terms], told.output)
+    terms = _totalled([_squeezed(term, extents) for term in terms], told.output)
     path = [tuple(range(len(terms)))] if optimize is False else _path(optimize)
     for step in path or ():
         if not step or not all(0 <= k < len(terms) for k in step) or len(set(step)) < len(step):
