@@ -39,6 +39,7 @@ _BOUND = "how much is kept, or how far is looked: more or less of it changes no 
 EXCLUDED = (
     # ---- what the code asserts of itself
     Excluded("eshkol.*", "`zip(strict=)` is an assert: what it forbids does not happen", names=("strict",)),
+    Excluded("eshkol.*", "`dataclass(slots=)`: how much memory an object takes", names=("slots",)),
     Excluded("eshkol.ops.*", "further names of an op, and the kinds of dtype it takes: their order means nothing",
              names=("aliases", "scheme", "procedures", "dtypes"), operator="swapped parts"),
     # ---- inputs of the tests, and what only people read
@@ -87,7 +88,7 @@ EXCLUDED = (
     Excluded("eshkol.schedule.rewrite.orders", _SIZES, names=("SHORT_SEARCH", "SHORT_ROW")),
     Excluded("eshkol.schedule.kernels.transforms", _SIZES, names=("LONG", "LONGEST_SIGNAL", "LONGEST_ALONE")),
     Excluded("eshkol.schedule.kernels.transforms", "estimates of cost: of lengths that all are right, one is chosen",
-             names=("COSTS", "wanted", "best")),
+             names=("COSTS", "ODD_PARTS", "wanted", "best")),
     Excluded("eshkol.schedule.*", "terms that are added one after another: rounding within every tolerance",
              names=("BLOCK",)),
     Excluded("eshkol.schedule.*", _BOUND,

@@ -60,8 +60,6 @@ def test_einsum_over_an_empty_axis_is_zero_whatever_the_others_hold(text):
 def test_axes_of_one_operand_with_one_letter_are_as_long(shape):
     x = np.ones(shape)
     for text, operands in (("ii->", [x]), ("ii,i->", [x, np.ones(1)]), ("ii->i", [x])):
-        with pytest.raises(ValueError, match="don't match"):
-            np.einsum(text, *operands)
         with pytest.raises(ShapeError, match=f"the axes 'i' of one operand are {shape[0]} and {shape[1]}"):
             value("einsum", text, *operands)
 

@@ -68,6 +68,10 @@ def _of_integers(x: Any, y: Any) -> Any:
     return x.astype(ek.int32) @ y.astype(ek.int32).T
 
 
+ELEMENTARY = (
+    "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp expm1 log log1p log2 log10 exp2 sqrt rsqrt cbrt "
+    "erf erfc sigmoid floor ceil round trunc sign abs relu isnan isfinite"
+)
 WITHOUT = (  # a derivative
     "one hot", "places", "integers", "complex", "spectra", "until", "complex of floats", "magnitudes",
 )  # fmt: skip
@@ -278,6 +282,25 @@ FURTHER: dict[str, Case] = {
     "another's extremes": Case(
         lambda x, y: (ek.take_along(x, ek.cummax(y, 1)[1], 1), ek.take_along(x, ek.cummin(x, 1)[1], 1)),
         ((4, 9), (4, 9)), CORES + SMALL, False,
+    ),
+    "taken in batches": Case(
+        lambda x, i: (ek.vmap(lambda y, k: ek.take(y, k, 0))(x, i), ek.vmap(lambda y, k: y.at[k].add(2.0))(x, i)),
+        ((3, 5, 4), (WHOLE, (3, 2))), CPU + SMALL, False,
+    ),
+    "elementary": Case(
+        lambda x: [getattr(ek, name)(x) for name in ELEMENTARY.split()], ((4, 3),), CUT, False,
+    ),
+    "many batches": Case(
+        lambda x, w: (x @ w, x[:, :, :, ::2] @ w[:, :, :, 1:], x.sum(0) @ w[0]),
+        ((2, 3, 2, 2, 5, 6), (2, 3, 2, 2, 6, 4)), CPU, False,
+    ),
+    "many batches of halves": Case(
+        lambda x, w: (x @ w, x[0] @ w[0], x[:1] @ w[:1]), ((HALF, (2, 2, 2, 2, 24, 32)), (HALF, (2, 2, 2, 2, 32, 16))),
+        ARRAYS, False,
+    ),
+    "transforms of nothing": Case(
+        lambda z, x: (ek.fft(z[:0]), ek.ifft(z[:, :0].sum(1)[None]), ek.rfft(x[:0]), ek.fft(x[:, :1])),
+        ((COMPLEX, (4, 8)), (4, 8)), CPU + SMALL, False,
     ),
     "places of extremes": Case(
         lambda x: (ek.argmax(x, 1, keepdims=True), ek.argmin(x), ek.argmax(x, 0), ek.argmin(x[:, :7], 1)),
@@ -551,6 +574,14 @@ FURTHER: dict[str, Case] = {
     "attended": Case(
         whole.attended, ((HALF, (2, 4, 9, 16)),) * 3 + ((TRUTH, (9, 9)), (HALF, (4, 9, 9))), ARRAYS,
     ),
+    "attended alone": Case(
+        lambda q, k, v, m: (
+            ek.scaled_dot_product_attention(q, k, v), ek.scaled_dot_product_attention(q * 2, k, v, causal=True),
+            ek.softmax(ek.where(m, -ek.inf, (q * 3 @ k.T).astype(ek.float32) * 0.25), -1).astype(q.dtype) @ v,
+            ek.softmax(ek.where(m, (q * 5 @ k.T).astype(ek.float32) * 0.25, -ek.inf), -1).astype(q.dtype) @ v,
+        ),
+        ((HALF, (9, 16)),) * 3 + ((TRUTH, (9, 9)),), (*ARRAYS, "blocks"), False,
+    ),
     "attended in groups": Case(
         lambda q, k, v: ek.scaled_dot_product_attention(q, k, v, causal=True),
         ((HALF, (2, 4, 9, 32)), (HALF, (2, 2, 9, 32)), (HALF, (2, 2, 9, 32))), ARRAYS,
@@ -589,5 +620,5 @@ AS_GRAPHS = frozenset({
     "of nothing", "of one operand", "of orders", "one hot", "picked in rows", "places", "places in planes",
     "pooled apart", "pooled over", "powers", "products beside", "random bits", "ranks", "reduced", "rolled",
     "rounds", "searched", "softmax", "solid", "sorted", "spectra", "spectra across", "spectra in rounds",
-    "spectrum", "symmetric matrices", "tallied", "to the power",
+    "spectrum", "symmetric matrices", "taken in batches", "elementary", "tallied", "to the power",
 })  # fmt: skip

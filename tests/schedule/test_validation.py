@@ -28,7 +28,7 @@ from eshkol.runtime import front
 from eshkol.schedule import pipeline
 from eshkol.schedule.cache import Cache, nothing_kept
 from eshkol.schedule.check import validation
-from eshkol.schedule.check.agreement import Interpretation
+from eshkol.schedule.check.agreement import Interpretation, drawn
 from eshkol.schedule.check.switch import CHECKS
 from eshkol.schedule.kernels import lower
 from eshkol.schedule.kernels.products import SEEN_PRODUCT
@@ -227,6 +227,18 @@ def test_a_backend_that_is_wrong_by_itself_is_named(monkeypatch):
     with ek.use_backend("cpu"):
         error = broken(ek.jit(lambda x: ek.exp(x) + x), floats(6))
     assert error.stage == "code of the backend cpu"
+
+
+def test_values_in_order_stay_so():
+    for shape in ((5,), (3, 4), (2, 3, 4)):
+        x = np.sort(np.random.default_rng(1).normal(size=shape), -1)
+        for seed in range(4):
+            assert (np.diff(drawn(x, np.random.default_rng(seed)), axis=-1) >= 0).all()
+
+
+def test_passes_that_change_a_program_are_counted(checks):
+    ek.jit(lambda x: (x + 0) * 2)(floats(6)).numpy()
+    assert checks.passes == 1
 
 
 def test_a_kernel_is_validated_once_for_a_structure(checks):

@@ -120,6 +120,16 @@ def test_places_that_are_needed_at_the_same_time_share_no_byte() -> None:
         verify_arena(plan, Arena(found.offsets, 0))
 
 
+def test_two_places_alone_share_no_byte() -> None:
+    x = ek.tensor(np.ones((8, 8), np.float32))
+    plan = ek.jit(lambda x: (x @ x) @ (x @ x.T)).plan(x)
+    found = arranged(plan)
+    assert len(found.offsets) == 2
+    near = {place: min(offset, 8) for place, offset in found.offsets.items()}
+    with pytest.raises(MiscompiledError, match="needed at the same time, and share bytes"):
+        verify_arena(plan, Arena(near, found.size))
+
+
 def test_plans_of_functions_are_made_for_a_description() -> None:
     x = ek.tensor(X)._node
     assert compiled([x], [x], CORES).target is CORES

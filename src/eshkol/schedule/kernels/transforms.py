@@ -63,6 +63,7 @@ GREATEST_RADIX = 61  # as in fourier.h: above, the sums of a pass cost more than
 LONGEST_SIGNAL = 1 << 15  # what one core works on stays in its second-level cache
 LONGEST_ALONE = 1 << 14  # of which one core takes no longer than several do to share them
 MANY, LONG = 8, 1000  # signals that are better transformed side by side, and those of which each is enough by itself
+ODD_PARTS = [5**fives * 3**threes for fives in range(4) for threes in range(5)]  # of lengths that are looked at
 COSTS = {2: 1.5, 3: 2.2, 4: 2.0, 5: 3.2, 8: 2.8}  # of a pass, for each number
 
 
@@ -95,13 +96,11 @@ def length_for(n: int) -> int:
         return n
     least = 2 * n - 1
     best, cost = 0, math.inf
-    for fives in range(4):
-        for threes in range(5):
-            odd = 5**fives * 3**threes
-            length = odd << max(2, (-(-least // odd) - 1).bit_length())
-            wanted = length * sum(COSTS[r] for r in radices(length) or ())
-            if wanted < cost:
-                best, cost = length, wanted
+    for odd in ODD_PARTS:
+        length = odd << max(2, (-(-least // odd) - 1).bit_length())
+        wanted = length * sum(COSTS[r] for r in radices(length) or ())
+        if wanted < cost:
+            best, cost = length, wanted
     return best
 
 

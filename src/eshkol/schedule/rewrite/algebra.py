@@ -215,8 +215,9 @@ def _power(node: Node) -> Node | None:
         return fitted(whole, node.shape)
     if exponent == -1 and dtype.is_float:
         return build(div, None, held(1, dtype), x)
-    if exponent in (0.5, -0.5) and nonnegative(x):  # elsewhere -inf and -0 have other roots than powers
-        return fitted(build(sqrt if exponent > 0 else rsqrt, None, x), node.shape)
+    roots = {0.5: sqrt, -0.5: rsqrt}
+    if exponent in roots and nonnegative(x):  # elsewhere -inf and -0 have other roots than powers
+        return fitted(build(roots[exponent], None, x), node.shape)
     return None
 
 

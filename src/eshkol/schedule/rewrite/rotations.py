@@ -201,8 +201,7 @@ def _ready(x: Node) -> tuple[Any, Any]:
 
 def _even(x: Node, *axes: int) -> Any:
     """With one more row or column of zeros where the number of them is odd."""
-    widths = [(0, x.shape[k] % 2 if k - x.ndim in axes else 0) for k in range(x.ndim)]
-    return pad(x, widths) if any(map(any, widths)) else x
+    return pad(x, [(0, x.shape[k] % 2 if k - x.ndim in axes else 0) for k in range(x.ndim)])
 
 
 def _turned(x: Node) -> Any:
