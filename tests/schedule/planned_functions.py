@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import planned_arrays as arrays
 import planned_edges as edges
+import planned_nearly
 import planned_numerics as numerics
 import planned_random
 import planned_ways as ways
@@ -594,6 +595,10 @@ FURTHER: dict[str, Case] = {
 FUNCTIONS = FURTHER | {
     name: Case(function, inputs, OTHERWISE.get(name, EVERYWHERE), name not in WITHOUT)
     for name, (function, inputs) in ORDINARY.items()
+}
+FUNCTIONS |= {
+    name: Case(nearly.function, nearly.inputs, CPU + SMALL + ARRAYS, nearly.derivative)
+    for name, nearly in planned_nearly.drawn()
 }
 FUNCTIONS |= {name: Case(*drawn, (*CUT, *ARRAYS), derivative=False) for name, drawn in planned_random.drawn()}
 
