@@ -74,3 +74,30 @@ class Tile:
             return [k.splat(left[r], self.lanes) for r in range(self.rows)]
         loaded = [left.vector(r, self.lanes) for r in range(0, self.rows, self.lanes)]
         return [k.splat_lane(loaded[r // self.lanes], r % self.lanes, self.lanes) for r in range(self.rows)]
+
+
+class Waypoints:
+    """Places in a loop's body at which its variables must have their values: for engines of WebAssembly, else nothing.
+
+    Cranelift computes what has no effect as late as it can, which is behind all loads of a body; then there are not
+    registers enough for a body of several rounds. A way out of the loop that is never taken asks for the values.
+    """
+
+    def __init__(self, k: Kernel, places: int) -> None:
+        """Before the loop, in whose body there are so many."""
+        self.k, self.out = k, k.new_block("out") if k.target.is_wasm else None
+        opaque = [f'call i64 asm "", "=r,0"(i64 {-1 - place})' for place in range(places)]
+        self.never = [Value(k, Type.I64, k.op(text)) for text in opaque] if self.out else []
+
+    def here(self, at: Value) -> None:
+        """The next place; `at` changes from round to round, and is not negative."""
+        if self.out:
+            following = self.k.new_block("on")
+            self.k.br_if(at.compare("eq", self.never.pop()), self.out, following)
+            self.k.place(following)
+
+    def end(self) -> None:
+        """Behind the loop."""
+        if self.out:
+            self.k.br(self.out)
+            self.k.place(self.out)
