@@ -66,9 +66,7 @@ class Style:
     tile_rows: int = TILE_ROWS
     tile_columns: int = TILE_COLUMNS
     tasks: int = ENOUGH_TASKS
-    packed: bool = (
-        False  # A and B are always packed, both in panels: their strides are known, and A's columns contiguous
-    )
+    packed: bool = False  # A and B are always packed, both in panels: strides are known, and A's columns contiguous
     packs_own: bool = False  # whether tasks may pack their own panels, where there are enough of them
     unsigned_a: bool = False  # A is multiplied without sign, with 128 added; a packed panel begins with amends for it
     # An inner loop other than the usual one (it leaves the sums in memory), and what comes before and after all tasks.
