@@ -2,7 +2,7 @@
 
 `python -m bench --busy workloads` measures CPU time on one CPU: for a machine that does other work at the same time.
 `python -m bench all`, `python -m bench compare` and `python -m bench kernels` have options of their own, which `--help`
-tells.
+tells; `python -m bench machines` takes names of machines.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ ELSEWHERE = ("gpu", "gpt2")  # for machines that not everyone has: run where the
 CHOOSY = ("workloads", "steps", "latency", "scheme", "calculus")  # `python -m bench scheme fib`: words choose its rows
 OWN = {  # commands with options of their own
     "all": "bench.every.command", "compare": "bench.every.compare", "kernels": "bench.kernels",
+    "machines": "bench.machines",
 }  # fmt: skip
 
 

@@ -308,12 +308,16 @@ def test_values_are_carried_between_machines():
 
 @needs_engine
 @pytest.mark.optimized
-@pytest.mark.parametrize(("m", "k", "n"), [(2, 3, 4), (70, 33, 20), (1, 50, 40), (40, 50, 1)])
-def test_products(m, k, n):
+@pytest.mark.parametrize(("m", "k", "n", "turned", "dtype"), [
+    (2, 3, 4, "", "float32"), (70, 33, 20, "", "float32"), (1, 50, 40, "", "float32"), (40, 50, 1, "", "float32"),
+    (7, 515, 9, "a", "float32"), (5, 6, 30, "ab", "float64"), (9, 3, 3, "b", "int32"),
+])  # fmt: skip
+def test_products(m, k, n, turned, dtype):
     rng = np.random.default_rng(m)
-    x, y = (rng.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, n)))
+    x, y = ((rng.standard_normal(shape) * 9).astype(dtype) for shape in ((m, k), (k, n)))
     with ek.device("wasm"):
-        np.testing.assert_allclose((ek.tensor(x) @ ek.tensor(y)).numpy(), x @ y, rtol=1e-4, atol=1e-5)
+        a, b = (ek.tensor(v.T.copy()).T if w in turned else ek.tensor(v) for v, w in ((x, "a"), (y, "b")))
+        np.testing.assert_allclose((a @ b).numpy(), x @ y, rtol=1e-4, atol=1e-3)
 
 
 @needs_engine

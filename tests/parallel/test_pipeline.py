@@ -50,9 +50,11 @@ def test_losses_are_those_of_the_model_in_one_piece(places, schedule):
         same(b.detach().numpy(), a.detach().numpy(), 1e-5)
 
 
-@pytest.mark.skipif(devices.missing("opencl") is not None, reason="no device of OpenCL")
-def test_opencl_has_a_stage():
-    same(trained(["cpu", "opencl", "discrete"])[1], trained(None)[1])
+@pytest.mark.parametrize("name", ["opencl", "wasm"])
+def test_a_machine_with_a_driver_has_a_stage(name):
+    if (reason := devices.missing(name)) is not None:
+        pytest.skip(reason)
+    same(trained(["cpu", name, "discrete"])[1], trained(None)[1])
 
 
 @pytest.mark.parametrize("microbatches", [1, 2, 5, 100])

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from functools import cache
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from eshkol.backends.base import (
     as_bytes,
     check_size,
 )
-from eshkol.errors import AllocationFailed, BackendUnavailable, InvalidBuffer
+from eshkol.errors import AllocationFailed, BackendUnavailable, DeviceLost, InvalidBuffer
 
 GRAIN = 8  # of bytes of buffers: atomics of small types touch whole words
 
@@ -51,6 +52,7 @@ class Device(Protocol):
 
 
 DeviceT = TypeVar("DeviceT", bound=Device)
+BackendT = TypeVar("BackendT", bound=Backend)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +63,46 @@ class Memory:
     size: int
 
 
-def numbered_device(kind: str, found: Sequence[DeviceT] | str, number: int) -> DeviceT:
-    """A device of a kind by its number, of those that were found; or the reason why there are none."""
-    if isinstance(found, str):
-        raise BackendUnavailable(f"the {kind} backend is not available: {found}", hint="ESHKOL_DEVICE=cpu")
-    if not 0 <= number < len(found):
-        known = kind if len(found) == 1 else f"{kind}:0 to {kind}:{len(found) - 1}"
-        raise BackendUnavailable(f"there is no device {kind}:{number}", hint=f"there is {known}")
-    return found[number]
+class Known(Generic[DeviceT]):
+    """The devices of a kind by their numbers: as `found` gives them, or the reason why there are none."""
+
+    def __init__(self, kind: str, found: Callable[[], Sequence[DeviceT] | str]) -> None:
+        self.kind, self._found = kind, found
+
+    def unavailable(self) -> str | None:
+        """Why there is no device; None where there is one."""
+        found = self._found()
+        return found if isinstance(found, str) else None
+
+    def devices(self) -> tuple[DeviceT, ...]:
+        """All devices; none where there is no driver."""
+        found = self._found()
+        return () if isinstance(found, str) else tuple(found)
+
+    def device(self, number: int) -> DeviceT:
+        """A device by its number."""
+        found = self._found()
+        if isinstance(found, str):
+            raise BackendUnavailable(f"the {self.kind} backend is not available: {found}", hint="ESHKOL_DEVICE=cpu")
+        if not 0 <= number < len(found):
+            known = self.kind if len(found) == 1 else f"{self.kind}:0 to {self.kind}:{len(found) - 1}"
+            raise BackendUnavailable(f"there is no device {self.kind}:{number}", hint=f"there is {known}")
+        return found[number]
+
+
+@cache
+def _of_number(cls: type[BackendT], number: int) -> type[BackendT]:
+    """The backend of a device by its number; the first is the one without."""
+    if number == 0:
+        return cls
+    named = {"name": f"{cls.name}:{number}", "ordinal": number}
+    return type(f"{cls.__name__}{number}", (cls,), named)
 
 
 class DrivenBackend(Backend, Generic[DeviceT]):
     """One device with memory of its own, behind a driver."""
+
+    ordinal: ClassVar[int] = 0  # the number of its device
 
     def __init__(self, device: DeviceT, memory_limit: int | None = None) -> None:
         super().__init__()
@@ -84,6 +114,10 @@ class DrivenBackend(Backend, Generic[DeviceT]):
         self._buffers: HandleTable[Memory] = HandleTable(self.number, "buffer")
         self._pools: HandleTable[Memory] = HandleTable(self.number, "pool")
         self._class_memory: Memory | None = None
+
+    @classmethod
+    def numbered(cls, number: int) -> type[Backend]:
+        return _of_number(cls, number)
 
     @property
     def description(self) -> MachineDescription:
@@ -115,6 +149,19 @@ class DrivenBackend(Backend, Generic[DeviceT]):
     def _asked(self, what: str) -> Iterator[None]:
         """Around what the driver is asked for: what it says becomes one of our errors."""
         yield
+
+    def _no_memory(self, what: str, said: str) -> AllocationFailed:
+        """The error of a driver that has no memory for something."""
+        return AllocationFailed(
+            f"{self.device.name} has no memory for {what} ({said})", hint="free tensors, or take smaller batches"
+        )
+
+    def _lost(self, said: str) -> DeviceLost:
+        """The error of a device that does not answer."""
+        return DeviceLost(
+            f"{self.device.name} does not answer ({said})",
+            hint="values on it are gone: save what the host has, and start the process again",
+        )
 
     # --- buffers ----------------------------------------------------------------------------------
 

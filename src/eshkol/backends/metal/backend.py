@@ -7,7 +7,6 @@ goes to the device in the order of one queue; the host sees all buffers. This ha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,12 +15,12 @@ from eshkol.atlas.operands import Immediate
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.types import Array
 from eshkol.backends import base
-from eshkol.backends.base import Backend, Binding
+from eshkol.backends.base import Binding
 from eshkol.backends.metal import devices
 from eshkol.backends.metal.dialect import KERNEL, MetalC
 from eshkol.backends.text.backend import Loaded, Refused, TextBackend, size_of_launch
 from eshkol.backends.text.writer import TextKernel
-from eshkol.errors import AllocationFailed, BackendError, BackendUnavailable, DeviceLost
+from eshkol.errors import AllocationFailed, BackendError, BackendUnavailable
 
 SHARED_MEMORY_GRAIN = 16  # of bytes of shared memory
 FAILED = 5  # the status of a command buffer
@@ -66,8 +65,8 @@ class MetalBackend(TextBackend[devices.Device]):
     """One device of a Mac."""
 
     name: ClassVar[str] = "metal"
+    known = devices.KNOWN
     targets: ClassVar[tuple[str, ...]] = ("metal", "expanded")
-    ordinal: ClassVar[int] = 0
 
     def __init__(self, *, memory_limit: int | None = None) -> None:
         self.device = devices.device(self.ordinal)
@@ -79,18 +78,6 @@ class MetalBackend(TextBackend[devices.Device]):
             raise BackendUnavailable(f"{self.device.name} gives no queue")
         self._last: Any = None  # the command buffer that was committed last
         super().__init__(self.device, MetalC(), memory_limit)
-
-    @classmethod
-    def unavailable(cls) -> str | None:
-        return devices.unavailable()
-
-    @classmethod
-    def machines(cls) -> list[dict[str, Any]]:
-        return [device.facts() for device in devices.devices()]
-
-    @classmethod
-    def numbered(cls, number: int) -> type[Backend]:
-        return _numbered(number)
 
     def synchronize(self) -> None:
         with self.lock:
@@ -106,10 +93,7 @@ class MetalBackend(TextBackend[devices.Device]):
         code = int(error.code()) if error is not None else 0
         said = str(error.localizedDescription()) if error is not None else "no reason"
         if code in LOST:
-            return DeviceLost(
-                f"{self.device.name} does not answer ({said})",
-                hint="values on it are gone: save what the host has, and start the process again",
-            )
+            return self._lost(said)
         if code == OUT_OF_MEMORY:
             return AllocationFailed(f"{self.device.name} has no memory for a launch ({said})")
         return BackendError(f"Metal says of a launch: {said}")
@@ -189,11 +173,3 @@ class MetalBackend(TextBackend[devices.Device]):
         encoder.endEncoding()
         commands.commit()
         self._last = commands
-
-
-@cache
-def _numbered(number: int) -> type[MetalBackend]:
-    """The backend of a device by its number; the first is the one without."""
-    if number == 0:
-        return MetalBackend
-    return type(f"MetalBackend{number}", (MetalBackend,), {"name": f"metal:{number}", "ordinal": number})

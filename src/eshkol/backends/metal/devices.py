@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from eshkol.atlas.machines import BLOCKS, MachineDescription
-from eshkol.backends.driven import numbered_device
+from eshkol.backends.driven import Known
 
 INSTALL = "pip install eshkol[metal]"
 UNSEEN = "it was written without a Mac at hand, and has never run on one"
@@ -68,18 +68,5 @@ def _device(number: int, handle: Any) -> Device:
     )  # fmt: skip
 
 
-def unavailable() -> str | None:
-    """Why there is no device; None where there is one."""
-    found = _found()
-    return found if isinstance(found, str) else None
-
-
-def devices() -> tuple[Device, ...]:
-    """All devices; none where there is no Mac."""
-    found = _found()
-    return () if isinstance(found, str) else found
-
-
-def device(number: int) -> Device:
-    """A device by its number."""
-    return numbered_device("metal", _found(), number)
+KNOWN = Known("metal", _found)
+unavailable, devices, device = KNOWN.unavailable, KNOWN.devices, KNOWN.device

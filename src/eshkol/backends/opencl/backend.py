@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,13 +17,14 @@ from eshkol.atlas.operands import Immediate
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.types import Array
 from eshkol.backends import base
-from eshkol.backends.base import Backend, Binding
+from eshkol.backends.base import Binding
 from eshkol.backends.driven import GRAIN
 from eshkol.backends.opencl import devices
-from eshkol.backends.opencl.dialect import KERNEL, OpenClC
+from eshkol.backends.opencl.dialect import OpenClC
 from eshkol.backends.text.backend import Loaded, Prepared, Refused, TextBackend, size_of_launch
+from eshkol.backends.text.spaced import KERNEL
 from eshkol.backends.text.writer import TextKernel
-from eshkol.errors import AllocationFailed, BackendError, DeviceLost
+from eshkol.errors import BackendError
 
 WHOLE_LANES = 8192  # from here on a CPU runs full blocks without the guard, so that it takes their lanes in vectors
 MEMORY_ERRORS = ("MEM_OBJECT_ALLOCATION_FAILURE", "OUT_OF_HOST_MEMORY", "OUT_OF_RESOURCES")
@@ -61,8 +61,8 @@ class OpenClBackend(TextBackend[devices.Device]):
     """One device of OpenCL."""
 
     name: ClassVar[str] = "opencl"
+    known = devices.KNOWN
     targets: ClassVar[tuple[str, ...]] = ("opencl", "expanded")
-    ordinal: ClassVar[int] = 0
 
     def __init__(self, *, memory_limit: int | None = None) -> None:
         self.device = devices.device(self.ordinal)
@@ -81,18 +81,6 @@ class OpenClBackend(TextBackend[devices.Device]):
         )  # fmt: skip
         super().__init__(self.device, dialect, memory_limit)
 
-    @classmethod
-    def unavailable(cls) -> str | None:
-        return devices.unavailable()
-
-    @classmethod
-    def machines(cls) -> list[dict[str, Any]]:
-        return [device.facts() for device in devices.devices()]
-
-    @classmethod
-    def numbered(cls, number: int) -> type[Backend]:
-        return _numbered(number)
-
     @contextmanager
     def _asked(self, what: str) -> Iterator[None]:
         try:
@@ -100,15 +88,9 @@ class OpenClBackend(TextBackend[devices.Device]):
         except self.cl.Error as error:
             said = self.cl.status_code.to_string(error.code) if hasattr(error, "code") else str(error)
             if said in MEMORY_ERRORS or isinstance(error, self.cl.MemoryError):
-                raise AllocationFailed(
-                    f"{self.device.name} has no memory for {what} ({said})",
-                    hint="free tensors, or take smaller batches",
-                ) from None
+                raise self._no_memory(what, said) from None
             if said in ("DEVICE_NOT_AVAILABLE", "INVALID_COMMAND_QUEUE", "INVALID_CONTEXT"):
-                raise DeviceLost(
-                    f"{self.device.name} does not answer ({said}, asked for {what})",
-                    hint="values on it are gone: save what the host has, and start the process again",
-                ) from None
+                raise self._lost(f"{said}, asked for {what}") from None
             raise BackendError(f"OpenCL says {said} to {what}: {error}") from None
 
     def synchronize(self) -> None:
@@ -195,11 +177,3 @@ class OpenClBackend(TextBackend[devices.Device]):
         if name == "classes":
             return self.classes().buffer
         return np.uint32(size_of_launch(name, launch))
-
-
-@cache
-def _numbered(number: int) -> type[OpenClBackend]:
-    """The backend of a device by its number; the first is the one without."""
-    if number == 0:
-        return OpenClBackend
-    return type(f"OpenClBackend{number}", (OpenClBackend,), {"name": f"opencl:{number}", "ordinal": number})

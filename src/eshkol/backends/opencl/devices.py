@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from eshkol.atlas.machines import BLOCKS, MachineDescription, ProductTile
-from eshkol.backends.driven import numbered_device
+from eshkol.backends.driven import Known
 
 INSTALL = "pip install eshkol[opencl]"
 DRIVERS = "install the device's driver, or one for CPUs: apt install pocl-opencl-icd"
@@ -95,18 +95,5 @@ def _device(cl: Any, number: int, platform: Any, handle: Any) -> Device:
     )  # fmt: skip
 
 
-def unavailable() -> str | None:
-    """Why there is no device; None where there is one."""
-    found = _found()
-    return found if isinstance(found, str) else None
-
-
-def devices() -> tuple[Device, ...]:
-    """All devices; none where there is no driver."""
-    found = _found()
-    return () if isinstance(found, str) else found
-
-
-def device(number: int) -> Device:
-    """A device by its number."""
-    return numbered_device("opencl", _found(), number)
+KNOWN = Known("opencl", _found)
+unavailable, devices, device = KNOWN.unavailable, KNOWN.devices, KNOWN.device

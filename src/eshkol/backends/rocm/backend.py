@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +18,7 @@ from eshkol.atlas.operands import Immediate
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.types import Array
 from eshkol.atlas.validate import validate
-from eshkol.backends.base import Backend, bind_params, refuse_launch
+from eshkol.backends.base import bind_params, refuse_launch
 from eshkol.backends.driven import DrivenBackend
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.layout import Layout
@@ -65,7 +64,6 @@ class RocmBackend(DrivenBackend[Device]):
 
     name: ClassVar[str] = "rocm"
     targets: ClassVar[tuple[str, ...]] = ("llvm", "optimized", "assembly", "expanded")
-    ordinal: ClassVar[int] = 0
 
     def __init__(self, *, cache: ProgramCache | None = None, memory_limit: int | None = None) -> None:
         self.driver, device = drivers.device(self.ordinal)
@@ -83,10 +81,6 @@ class RocmBackend(DrivenBackend[Device]):
     @classmethod
     def machines(cls) -> list[dict[str, Any]]:
         return [device.facts() for device in drivers.devices()]
-
-    @classmethod
-    def numbered(cls, number: int) -> type[Backend]:
-        return _numbered(number)
 
     def synchronize(self) -> None:
         with self.lock:
@@ -211,11 +205,3 @@ class RocmBackend(DrivenBackend[Device]):
     def phase(self) -> int:
         """The phase, which persists between launches."""
         return int(np.frombuffer(self._read(self._status, 8, 8), np.uint64)[0])
-
-
-@cache
-def _numbered(number: int) -> type[RocmBackend]:
-    """The backend of a GPU by its number; the first is the one without."""
-    if number == 0:
-        return RocmBackend
-    return type(f"RocmBackend{number}", (RocmBackend,), {"name": f"rocm:{number}", "ordinal": number})

@@ -17,8 +17,9 @@ from functools import cache
 from typing import Any
 
 from eshkol.atlas.machines import BLOCKS, MachineDescription
+from eshkol.backends.driven import Known
 from eshkol.backends.rocm import translate
-from eshkol.errors import AllocationFailed, BackendError, BackendUnavailable, DeviceLost, ExecutionFailed
+from eshkol.errors import AllocationFailed, BackendError, DeviceLost, ExecutionFailed
 
 LIBRARIES = ("amdhip64.dll",) if sys.platform == "win32" else (
     "libamdhip64.so", "libamdhip64.so.6", "libamdhip64.so.5", "/opt/rocm/lib/libamdhip64.so"
@@ -177,25 +178,17 @@ def _found() -> tuple[Driver, tuple[Device, ...]] | str:
     return driver, found
 
 
-def unavailable() -> str | None:
-    """Why there is no GPU; None where there is one."""
+def _gpus() -> tuple[Device, ...] | str:
     found = _found()
-    return found if isinstance(found, str) else None
+    return found if isinstance(found, str) else found[1]
 
 
-def devices() -> tuple[Device, ...]:
-    """All GPUs; none where there is no driver."""
-    found = _found()
-    return () if isinstance(found, str) else found[1]
+KNOWN = Known("rocm", _gpus)
+unavailable, devices = KNOWN.unavailable, KNOWN.devices
 
 
 def device(number: int) -> tuple[Driver, Device]:
     """HIP, and a GPU by its number."""
-    found = _found()
-    if isinstance(found, str):
-        raise BackendUnavailable(f"the rocm backend is not available: {found}", hint="ESHKOL_DEVICE=cpu")
-    driver, all_of_them = found
-    if not 0 <= number < len(all_of_them):
-        known = "rocm" if len(all_of_them) == 1 else f"rocm:0 to rocm:{len(all_of_them) - 1}"
-        raise BackendUnavailable(f"there is no device rocm:{number}", hint=f"there is {known}")
-    return driver, all_of_them[number]
+    gpu, found = KNOWN.device(number), _found()
+    assert not isinstance(found, str)
+    return found[0], gpu

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from ctypes import byref, c_uint64
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from eshkol.atlas.operands import Immediate
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.types import Array
 from eshkol.backends import base
-from eshkol.backends.base import Backend, Binding
+from eshkol.backends.base import Binding
 from eshkol.backends.spirv import COMPILER, Options, compile_kernel, shared_bits
 from eshkol.backends.spirv.module import Capability, capabilities_of
 from eshkol.backends.text.backend import Loaded, Refused, TextBackend, size_of_launch
@@ -32,7 +31,7 @@ from eshkol.backends.vulkan.dialect import PROBE, SpirvC
 from eshkol.backends.vulkan.memory import Allocation, Allocator, Block, host_bytes
 from eshkol.backends.vulkan.pipelines import KERNEL_STAGE, PUSHED, Module, Pipelines
 from eshkol.backends.vulkan.queue import Queue
-from eshkol.errors import AllocationFailed, BackendError, BackendUnavailable, DeviceLost
+from eshkol.errors import BackendError, BackendUnavailable
 from eshkol.support.store import ProgramCache
 
 WRITTEN_AT_ONCE = 1 << 14  # bytes that are written in the queue; more are copied when it is empty
@@ -96,8 +95,8 @@ class VulkanBackend(TextBackend[devices.Device]):
     """One device of Vulkan."""
 
     name: ClassVar[str] = "vulkan"
+    known = devices.KNOWN
     targets: ClassVar[tuple[str, ...]] = ("vulkan", "expanded")
-    ordinal: ClassVar[int] = 0
     dialect: SpirvC
 
     def __init__(
@@ -124,33 +123,15 @@ class VulkanBackend(TextBackend[devices.Device]):
             exact_division=self.device.is_cpu, fuses=fuses, watches=self.device.ends_loops,
         )  # fmt: skip
 
-    @classmethod
-    def unavailable(cls) -> str | None:
-        return devices.unavailable()
-
-    @classmethod
-    def machines(cls) -> list[dict[str, Any]]:
-        return [device.facts() for device in devices.devices()]
-
-    @classmethod
-    def numbered(cls, number: int) -> type[Backend]:
-        return _numbered(number)
-
     @contextmanager
     def _asked(self, what: str) -> Iterator[None]:
         try:
             yield
         except vk.Failed as failure:
             if failure.name in MEMORY_ERRORS:
-                raise AllocationFailed(
-                    f"{self.device.name} has no memory for {what} ({failure.name})",
-                    hint="free tensors, or take smaller batches",
-                ) from None
+                raise self._no_memory(what, failure.name) from None
             if failure.name == "ERROR_DEVICE_LOST":
-                raise DeviceLost(
-                    f"{self.device.name} does not answer ({failure.name}, asked for {what})",
-                    hint="values on it are gone: save what the host has, and start the process again",
-                ) from None
+                raise self._lost(f"{failure.name}, asked for {what}") from None
             raise BackendError(f"Vulkan says {failure.name} to {what}: {failure}") from None
 
     def synchronize(self) -> None:
@@ -349,11 +330,3 @@ class VulkanBackend(TextBackend[devices.Device]):
             self._get(place, 0, found.view(np.uint8))
             self._drop(place)
         return bool(found.view(np.float32)[0] == 2.0**-24), int(found[1]) == 1 << 22
-
-
-@cache
-def _numbered(number: int) -> type[VulkanBackend]:
-    """The backend of a device by its number; the first is the one without."""
-    if number == 0:
-        return VulkanBackend
-    return type(f"VulkanBackend{number}", (VulkanBackend,), {"name": f"vulkan:{number}", "ordinal": number})

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from eshkol.atlas.machines import BLOCKS, MachineDescription, ProductTile
-from eshkol.backends.driven import numbered_device
+from eshkol.backends.driven import Known
 from eshkol.backends.spirv import Options
 from eshkol.backends.spirv.module import Capability
 from eshkol.backends.vulkan import api as vk
@@ -201,20 +201,8 @@ def _shown(version: int) -> str:
     return f"{version >> 22 & 0x7F}.{version >> 12 & 0x3FF}.{version & 0xFFF}"
 
 
-def unavailable() -> str | None:
-    """Why there is no device; None where there is one."""
-    return _found().reason or None
-
-
-def devices() -> tuple[Device, ...]:
-    """All devices; none where there is no driver."""
-    return _found().devices
-
-
-def device(number: int) -> Device:
-    """A device by its number."""
-    found = _found()
-    return numbered_device("vulkan", found.reason or found.devices, number)
+KNOWN = Known("vulkan", lambda: _found().reason or _found().devices)
+unavailable, devices, device = KNOWN.unavailable, KNOWN.devices, KNOWN.device
 
 
 def logical(device: Device) -> tuple[c_void_p, c_void_p, int, int]:

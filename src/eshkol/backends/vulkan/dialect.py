@@ -12,11 +12,9 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from eshkol.atlas.types import Type
-from eshkol.backends.text.dialect import GLOBAL, PRIVATE, SHARED, Dialect
-from eshkol.backends.text.helpers import HELPERS, NEIGHBOURS, TYPES
-from eshkol.errors import BackendUnavailable
+from eshkol.backends.text.helpers import HELPERS, NEIGHBOURS
+from eshkol.backends.text.spaced import KERNEL, SpacedC
 
-KERNEL = "kernel_main"
 _FUSED = """\
 float fused_f32(float x, float y, float z) {
   const double p = (double)x * (double)y, c = (double)z, s = p + c;
@@ -74,12 +72,10 @@ __kernel void {KERNEL}(__global uint *out, float x, float y, float least) {{
 }}"""
 
 
-class SpirvC(Dialect):
+class SpirvC(SpacedC):
     """The C of a device: with double precision or without, and so on."""
 
     name: ClassVar[str] = "vulkan"
-    types: ClassVar[Mapping[Type, str]] = TYPES
-    spaces: ClassVar[Mapping[str, str]] = {GLOBAL: "__global", SHARED: "__local", PRIVATE: "__private"}
     barrier: ClassVar[str] = "barrier();"
     fence: ClassVar[str] = "mem_fence();"
     helpers: ClassVar[Mapping[str, str]] = {
@@ -91,40 +87,15 @@ class SpirvC(Dialect):
         self, *, doubles: bool = True, long_atomics: bool = True, exact_division: bool = True, fuses: bool = True,
         watches: bool = False,
     ) -> None:  # fmt: skip
-        self.doubles, self.long_atomics, self.watches = doubles, long_atomics, watches
+        super().__init__(doubles=doubles, long_atomics=long_atomics, exact_division=exact_division)
+        self.watches = watches
         self.prelude = _WATCHED * watches
-        own = {}
-        if not exact_division and doubles:  # of two roundings the first, to twice as many bits, changes nothing
-            own["DIV", Type.F32] = "(float)((double){0} / (double){1})"
-            own["SQRT", Type.F32] = "(float)sqrt((double){0})"
         if not fuses and doubles:
-            own["FMA", Type.F32] = own["FMA", Type.F64] = "{f[fused]}({0}, {1}, {2})"
-        self.own = own
-
-    def type(self, ty: Type) -> str:
-        if ty is Type.F64 and not self.doubles:
-            raise BackendUnavailable("the device has no F64: numbers of double precision")
-        return super().type(ty)
-
-    def cast_bits(self, ty: Type, value: str) -> str:
-        return f"as_{self.types[ty]}({value})"
-
-    def pointer(self, space: str, ty: str, *, volatile: bool = False) -> str:
-        return f"{'volatile ' * volatile}{self.spaces[space]} {ty} *"
+            fused = "{f[fused]}({0}, {1}, {2})"
+            self.own = {**self.own, ("FMA", Type.F32): fused, ("FMA", Type.F64): fused}
 
     def packed(self, space: str, ty: str, place: str) -> str:
         return f"*({self.spaces[space]} packed {ty} *){place}"
-
-    def exchange(self, bits: int, space: str, place: str, seen: str, new: str) -> str:
-        if bits == 64 and not self.long_atomics:
-            raise BackendUnavailable("the device has no ATOM of 64 bits")
-        return f"atomic_cmpxchg({place}, {seen}, {new})"
-
-    def fault(self, sites: int) -> str:
-        return (
-            "void fault(__global uint *status, ulong lane, uint site) {\n"
-            f"  atomic_min(status, (uint)(lane * {sites} + site));\n}}"
-        )
 
     def kernel(self, parameters: list[tuple[str, str]], body: list[str]) -> str:
         given = ",\n    ".join(f"{kind} {name}" for kind, name in parameters)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,14 +18,14 @@ from eshkol.atlas.operands import Immediate
 from eshkol.atlas.program import LaunchConfig, ParamKind, Program
 from eshkol.atlas.types import Array
 from eshkol.backends import base
-from eshkol.backends.base import Backend, Binding
+from eshkol.backends.base import Binding
 from eshkol.backends.text.backend import Loaded, Refused, TextBackend
 from eshkol.backends.text.writer import TextKernel
 from eshkol.backends.webgpu import devices
 from eshkol.backends.webgpu.alone import GROUPS, asked_words, words_of
 from eshkol.backends.webgpu.dialect import KERNEL, LANES, SHARED_WORDS, Wgsl
 from eshkol.backends.webgpu.writer import WgslWriter
-from eshkol.errors import AllocationFailed, BackendError, BackendUnavailable, DeviceLost
+from eshkol.errors import BackendError, BackendUnavailable
 
 TOGETHER = 64  # launches that are handed over in one go
 MOST_LANES = 1 << 31  # of a launch: their numbers have 32 bits
@@ -63,9 +62,9 @@ class WebGpuBackend(TextBackend[devices.Device]):
     """One device of WebGPU."""
 
     name: ClassVar[str] = "webgpu"
+    known = devices.KNOWN
     targets: ClassVar[tuple[str, ...]] = ("wgsl", "expanded")
     writer = WgslWriter
-    ordinal: ClassVar[int] = 0
 
     def __init__(self, *, memory_limit: int | None = None, dialect: Wgsl | None = None) -> None:
         self.device = devices.device(self.ordinal)
@@ -88,18 +87,6 @@ class WebGpuBackend(TextBackend[devices.Device]):
             dialect = Wgsl(doubles=self.device.doubles, fused=rounding.fused, exact_division=rounding.division)
         super().__init__(self.device, dialect, memory_limit)
 
-    @classmethod
-    def unavailable(cls) -> str | None:
-        return devices.unavailable()
-
-    @classmethod
-    def machines(cls) -> list[dict[str, Any]]:
-        return [device.facts() for device in devices.devices()]
-
-    @classmethod
-    def numbered(cls, number: int) -> type[Backend]:
-        return _numbered(number)
-
     @contextmanager
     def _asked(self, what: str) -> Iterator[None]:
         try:
@@ -108,15 +95,9 @@ class WebGpuBackend(TextBackend[devices.Device]):
             said = " ".join(str(error).split())
             lowered = said.lower()
             if isinstance(error, self.wgpu.GPUOutOfMemoryError) or any(word in lowered for word in MEMORY_WORDS):
-                raise AllocationFailed(
-                    f"{self.device.name} has no memory for {what} ({said})",
-                    hint="free tensors, or take smaller batches",
-                ) from None
+                raise self._no_memory(what, said) from None
             if any(word in lowered for word in LOST_WORDS):
-                raise DeviceLost(
-                    f"{self.device.name} does not answer ({said}, asked for {what})",
-                    hint="values on it are gone: save what the host has, and start the process again",
-                ) from None
+                raise self._lost(f"{said}, asked for {what}") from None
             raise BackendError(f"WebGPU says to {what}: {said}") from None
 
     def synchronize(self) -> None:
@@ -260,11 +241,3 @@ class WebGpuBackend(TextBackend[devices.Device]):
         self._pass.dispatch_workgroups(across, -(-blocks // across))
         self._waiting += 1
         self._next += size
-
-
-@cache
-def _numbered(number: int) -> type[WebGpuBackend]:
-    """The backend of a device by its number; the first is the one without."""
-    if number == 0:
-        return WebGpuBackend
-    return type(f"WebGpuBackend{number}", (WebGpuBackend,), {"name": f"webgpu:{number}", "ordinal": number})

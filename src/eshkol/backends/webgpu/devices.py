@@ -15,7 +15,7 @@ import numpy as np
 
 from eshkol.atlas.machines import BLOCKS, MachineDescription, ProductTile
 from eshkol.atlas.types import Array
-from eshkol.backends.driven import numbered_device
+from eshkol.backends.driven import Known
 from eshkol.backends.webgpu.writer import LARGEST
 from eshkol.support import installed
 
@@ -169,18 +169,5 @@ def _device(number: int, adapter: Any) -> Device:
     )  # fmt: skip
 
 
-def unavailable() -> str | None:
-    """Why there is no device; None where there is one."""
-    found = _found()
-    return found if isinstance(found, str) else None
-
-
-def devices() -> tuple[Device, ...]:
-    """All devices; none where there is no driver."""
-    found = _found()
-    return () if isinstance(found, str) else found
-
-
-def device(number: int) -> Device:
-    """A device by its number."""
-    return numbered_device("webgpu", _found(), number)
+KNOWN = Known("webgpu", _found)
+unavailable, devices, device = KNOWN.unavailable, KNOWN.devices, KNOWN.device

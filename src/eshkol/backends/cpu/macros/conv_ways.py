@@ -15,7 +15,7 @@ from eshkol.backends.cpu.macros import gemm_amx
 from eshkol.backends.cpu.macros.conv_plan import Sweep
 from eshkol.backends.cpu.macros.gemm_units import Step, dot_step
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, compute_type
-from eshkol.backends.cpu.macros.micro import Tile, up
+from eshkol.backends.cpu.macros.micro import Tile, by_lanes, up
 from eshkol.llvm.targets import Target
 
 TILES_WASTE = 8  # times as many products as there are: tiles are multiplied that much faster than vectors
@@ -69,7 +69,7 @@ class Way:
                 return vectors_of_pairs(dots, tile.rows, vectors, tile.lanes)
         step: Step = lambda k, total, b, a: k.muladd(b, a, total)
         return Way(
-            str(sums), sums, sums, sums, 1, 1, tile.rows, vectors, tile.lanes, step, target.is_arm, masks
+            str(sums), sums, sums, sums, 1, 1, tile.rows, vectors, tile.lanes, step, by_lanes(target), masks
         )  # fmt: skip
 
     @property
@@ -82,7 +82,7 @@ class Way:
         return self.group * self.depth
 
     def spread(self, k: Kernel, left: Array) -> list[Value]:
-        """The units of a step's rows, each in every lane; ARM multiplies by a lane, others load into all lanes."""
+        """The units of a step's rows, each in every lane."""
         if not self.by_lane:
             return [k.splat(left[r], self.lanes) for r in range(self.rows)]
         loaded = [left.vector(r, self.lanes) for r in range(0, self.rows, self.lanes)]

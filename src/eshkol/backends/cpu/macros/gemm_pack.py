@@ -1,8 +1,9 @@
 """Packing: A and B copied so that what the inner loop of a matrix product reads is contiguous, and of its type.
 
-A is packed in rows, each block of a row contiguous; a transposed A in panels of rows, each column of which is. B is
-packed in panels of columns, unit row by unit row; a transposed B is turned on the way, some rows and columns at a time
-in registers. What a block has beyond k is zero wherever it would be multiplied.
+A is packed in rows, each block of a row contiguous; a transposed A in panels of rows, each column of which is, and any
+A where the style wants it. B is packed in panels of columns, unit row by unit row. What lies the other way, as a
+transposed B does, is turned in registers, some rows and columns at a time. What a block has beyond k is zero wherever
+it would be multiplied.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def _converted(style: Style, value: Value) -> Value:
 
 def pack_a(p: Product) -> Kernel:
     """Some rows of A."""
-    return _pack_columns(p) if p.a.turned and p.style.turns_a else _pack_rows(p)
+    return (_pack_columns if p.a.turned else _pack_turned)(p) if p.by_columns else _pack_rows(p)
 
 
 def _pack_rows(p: Product) -> Kernel:
@@ -91,6 +92,27 @@ def _pack_columns(p: Product) -> Kernel:
                 panel.put(e * rows, k.const(style.stored, 0, rows))
                 with k.loop(0, w.m - whole, plain=True) as r:
                     panel[e * rows + r] = _converted(style, line[e * w.a_line + whole + r])
+    return k
+
+
+def _pack_turned(p: Product) -> Kernel:
+    """Such panels of an A that lies as it is: rows are turned in registers, of which those beyond m repeat the last."""
+    k, style, rows = Kernel(p.packing("a"), p.target, p.operands), p.style, p.style.rows
+    w, many = Words(k), min(style.lanes, TURNED_AT_ONCE)
+    elements = _elements(p, k, 1, w.a_from)
+    with k.tasks() as task:
+        number, first = task // w.a_groups, task % w.a_groups * w.a_group * rows
+        last = k.minimum(first + w.a_group * rows, w.m)
+        target = k.scratch(style.stored, w.a_at).at(number * w.blocks * w.a_block)
+        matrix = elements.at(w.source("a", number))
+        with k.loop(0, w.blocks, plain=True) as block, k.loop(first, last, rows, plain=True) as top:
+            into, source = target.at(block * w.a_block + w.a_row * top), matrix.at(block * w.block)
+            lines = [source.at(k.minimum(w.m - 1, top + r) * w.a_line) for r in range(rows)]
+            length = k.minimum(w.block, w.k - block * w.block)
+            _turn(k, style, lines, into, length, style.stored)
+            with k.when(length < many), k.loop(0, length, plain=True) as e:
+                for r, line in enumerate(lines):
+                    into[e * rows + r] = _converted(style, line[e])
     return k
 
 
@@ -164,7 +186,7 @@ class _Panels:
     def _turned(self) -> None:
         """Rows of what lies there, which are columns of B, are turned in registers; those beyond n repeat the last."""
         k, w, style, group, columns = self.k, self.w, self.style, self.style.group, self.style.columns
-        many = min(style.lanes, TURNED_AT_ONCE)  # units of so many columns
+        many = min(style.lanes, TURNED_AT_ONCE)
         whole, stored = self.rows // group, style.unit if group > 1 else style.stored
         with k.loop(self.first, self.last, plain=True) as panel:
             into, width = self._panel(panel)
@@ -173,16 +195,7 @@ class _Panels:
                     into[e] = k.const(style.stored, 0)
             source = self.matrix.at(panel * columns * w.b_line + self.top)
             lines = [source.at(k.minimum(width - 1, c) * w.b_line) for c in range(columns)]
-            target = Array(k, into.pointer, stored)
-            with k.when(whole >= many), k.loop(0, whole, many, plain=True) as start:
-                at = k.minimum(start, whole - many)  # the last ones are some of them done again
-                for c in range(0, columns, many):
-                    block = [
-                        Array(k, line.pointer, stored).vector(at, many) if group > 1
-                        else _converted(style, line.vector(at, many)) for line in lines[c : c + many]
-                    ]  # fmt: skip
-                    for step, column in enumerate(_transposed(k, block)):
-                        target.put((at + step) * columns + c, column)
+            _turn(k, style, lines, into, whole, stored)
             done = k.select(whole >= many, whole * group, k.const(Type.I64, 0))
             # The last unit may have elements beyond k.
             with k.when(self.rows % group > 0), k.loop(whole * (columns * group), (whole + 1) * (columns * group)) as e:
@@ -206,6 +219,20 @@ def woven(k: Kernel, lines: list[Value]) -> Value:
             for a, b in zip(lines[:half], lines[half:], strict=True)
         ]
     return lines[0]
+
+
+def _turn(k: Kernel, style: Style, lines: list[Array], into: Array, units: Value, stored: Type) -> None:
+    """Units of each line to where they are neighbours of those of the others, if there are enough to fill a vector."""
+    many, target = min(style.lanes, TURNED_AT_ONCE), Array(k, into.pointer, stored)
+    with k.when(units >= many), k.loop(0, units, many, plain=True) as start:
+        at = k.minimum(start, units - many)  # the last ones are some of them done again
+        for c in range(0, len(lines), many):
+            block = [
+                Array(k, line.pointer, stored).vector(at, many) if style.group > 1
+                else _converted(style, line.vector(at, many)) for line in lines[c : c + many]
+            ]  # fmt: skip
+            for step, column in enumerate(_transposed(k, block)):
+                target.put((at + step) * len(lines) + c, column)
 
 
 def _transposed(k: Kernel, lines: list[Value]) -> list[Value]:

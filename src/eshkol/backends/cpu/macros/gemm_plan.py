@@ -101,6 +101,11 @@ class Product:
         return self.laid_c or dense(self.m, self.n, self.inner)
 
     @property
+    def by_columns(self) -> bool:
+        """Whether A is multiplied column by column."""
+        return self.style.by_columns(self.a.turned)
+
+    @property
     def widths(self) -> tuple[int, ...]:
         """Vectors of a micro-tile's row that there is code for: of a whole panel, and of a narrower last one."""
         style = self.style
@@ -152,14 +157,17 @@ class ProductPlan:
         # Rows of A are units as they are, if they consist of whole ones; rows of B only if a unit is one element.
         same = style.element is p.ty and not style.unsigned_a
         ready = same and style.group == 1
-        if p.a.turned:
+        if style.packed:
+            packs_a = True
+        elif p.a.turned:
             most = TURNED_BYTES if p.n > style.columns else style.direct_bytes  # one panel of B reads A but once
             packs_a = not (ready and p.m >= style.rows and p.k * p.a.line * p.ty.size_bytes <= most)
         else:
             whole = all(n % style.group == 0 for n in (p.a.line, p.a.outer, p.a.inner))
             packs_a = not (same and p.k % (style.group * style.multiple) == 0 and whole and p.m >= style.rows)
         small = style.reads_directly(p.k * p.b.line * p.ty.size_bytes, p.m)
-        packs_b = not (ready and not p.b.turned and p.n >= style.columns and (small or p.m <= FEW_ROWS))
+        direct = ready and not p.b.turned and p.n >= style.columns and (small or p.m <= FEW_ROWS)
+        packs_b = style.packed or not direct
         longest = style.block_units if small or packs_b else DIRECT_BLOCK
         blocks = max(1, -(-units // longest))
         step = max(4, style.multiple)
@@ -169,7 +177,7 @@ class ProductPlan:
         scratch = p.scratch
         a_pairs, a_strides = _pairs(p.batch, inner, p.a)
         b_pairs, b_strides = _pairs(p.batch, inner, p.b)
-        by_column = p.a.turned and style.turns_a
+        by_column = p.by_columns
         w |= {"last_top": max(p.m - style.rows, 0), "a_step": 1, "a_group": 0}
         if packs_a and by_column:  # panels of rows, each column of which is contiguous
             a_panels = -(-p.m // style.rows)

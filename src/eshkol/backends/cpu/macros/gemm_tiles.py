@@ -26,6 +26,7 @@ from eshkol.backends.cpu.macros.gemm_tune import tuned
 from eshkol.backends.cpu.macros.gemm_units import Micro, Style
 from eshkol.backends.cpu.macros.gemv import vector_product
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
+from eshkol.backends.cpu.macros.micro import Waypoints
 from eshkol.backends.lanes.layout import BEYOND
 from eshkol.llvm.targets import Target
 
@@ -75,7 +76,9 @@ def _tiles(p: Product) -> Kernel:
     w, lanes = Words(k), p.style.lanes
     a, b = source(k, 1, w.a_at, style.unit), source(k, 2, w.b_at, style.unit)
     epilogue, held = p.epilogue(k, len(WORDS)), k.local(style.sums, style.tile_sums)
-    turned = p.a.turned and style.turns_a
+    a_step, b_row = w.a_step, w.b_row
+    if style.packed:
+        a_step, b_row = k.const(Type.I64, style.rows), k.const(Type.I64, style.columns)
     style.setup(k)
     with k.tasks() as task:
         pair, rest = task // w.tiles, task % w.tiles
@@ -95,13 +98,13 @@ def _tiles(p: Product) -> Kernel:
             row, column = k.minimum(top, w.last_top), k.minimum(left, w.last_left - vectors * lanes)
             panel_at = b_pair + block * w.b_block + left // style.columns * w.b_panel + style.lead
             micro = Micro(
-                a.at(a_pair + block * w.a_block + row * w.a_row), w.a_row, w.a_step,
-                b.at(panel_at - (left - column)), w.b_row, k.minimum(w.block, w.units - block * w.block),
+                a.at(a_pair + block * w.a_block + row * w.a_row), w.a_row, a_step,
+                b.at(panel_at - (left - column)), b_row, k.minimum(w.block, w.units - block * w.block),
                 held.at((panel * micro_rows + micro_row) * kept), block > 0,
             )  # fmt: skip
             edge, last = _Edge(k, style, vectors, w, c_pair, row, column, top, left), block.compare("eq", w.blocks - 1)
             if style.inner is None:
-                _finish(k, epilogue, edge, last, micro.sums, _inner(k, style, micro, vectors, turned))
+                _finish(k, epilogue, edge, last, micro.sums, _inner(k, style, micro, vectors, p.by_columns))
             else:
                 style.inner(k, style, micro)
                 _finish_held(k, epilogue, edge, last, micro.sums)
@@ -204,7 +207,7 @@ def _finish_held(k: Kernel, epilogue: Epilogue, edge: _Edge, last: str, held: Ar
             epilogue.store(held.vector(at, width), place)
 
 
-def _inner(k: Kernel, style: Style, micro: Micro, vectors: int, turned: bool) -> list[Value]:
+def _inner(k: Kernel, style: Style, micro: Micro, vectors: int, by_columns: bool) -> list[Value]:
     """The sums of a micro-tile, row by row: everything that is fast about a matrix product happens here."""
     width = vectors * style.lanes
     starts = range(0, width, style.lanes)
@@ -226,7 +229,7 @@ def _inner(k: Kernel, style: Style, micro: Micro, vectors: int, turned: bool) ->
             for vector, total in zip(loaded, line, strict=True):
                 total.value = style.step(k, total.value, vector, factor)
 
-    if turned:
+    if by_columns:
         _by_columns(k, style, micro, advance)
     else:
         _by_rows(k, style, micro, advance)
@@ -260,9 +263,13 @@ def _by_columns(k: Kernel, style: Style, micro: Micro, advance: Callable[[Value,
         advance(at, [_spread(k, loaded[r // at_once], r % at_once, style.lanes) for r in range(style.rows)])
 
     whole = micro.length - micro.length % TURNED_UNROLL
+    waypoints = Waypoints(k, TURNED_UNROLL - 1)
     with k.loop(0, whole, TURNED_UNROLL, plain=True) as at:
         for unit in range(TURNED_UNROLL):
             step(at + unit)
+            if unit < TURNED_UNROLL - 1:
+                waypoints.here(at)
+    waypoints.end()
     with k.loop(whole, micro.length, plain=True) as at:
         step(at)
 

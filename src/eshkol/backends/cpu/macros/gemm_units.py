@@ -66,6 +66,7 @@ class Style:
     tile_rows: int = TILE_ROWS
     tile_columns: int = TILE_COLUMNS
     tasks: int = ENOUGH_TASKS
+    packed: bool = False  # A and B are always packed, both in panels: strides are known, and A's columns contiguous
     packs_own: bool = False  # whether tasks may pack their own panels, where there are enough of them
     unsigned_a: bool = False  # A is multiplied without sign, with 128 added; a packed panel begins with amends for it
     # An inner loop other than the usual one (it leaves the sums in memory), and what comes before and after all tasks.
@@ -89,10 +90,9 @@ class Style:
             MANY_DIRECT_BYTES if m >= MANY_ROWS and self.direct_bytes == DIRECT_BYTES else self.direct_bytes
         )
 
-    @property
-    def turns_a(self) -> bool:
-        """Whether a transposed A is multiplied as it is, column by column; otherwise packing turns it."""
-        return self.group == 1 and self.inner is None
+    def by_columns(self, turned: bool) -> bool:
+        """Whether A is multiplied column by column: a transposed one as it lies, unless its units are groups."""
+        return self.group == 1 and self.inner is None and (turned or self.packed)
 
     @property
     def task_work(self) -> int:
@@ -135,12 +135,12 @@ def single_style(ty: Type, target: Target, m: int, n: int) -> Style:
     if target.is_arm:
         style = replace(style, rows=4, vectors=4, by_lane=style.lanes, unroll=1)
     if target.is_wasm:  # addresses of single numbers cost its engines more than lanes of vectors do
-        style = replace(style, rows=4, vectors=3, by_lane=style.lanes, unroll=1)
+        style = replace(style, rows=4, vectors=2, by_lane=style.lanes, unroll=1, packed=True)
     if n <= style.lanes:
         return replace(style, name=f"{style.name}_narrow", rows=8, vectors=1)
     registers = 32 if target.is_arm or bits == 512 else 16
     if m <= FEW_ROWS and n >= registers // 2 * style.lanes:
-        return replace(style, name=f"{style.name}_flat", rows=1, vectors=registers // 2)
+        return replace(style, name=f"{style.name}_flat", rows=1, vectors=registers // 2, packed=False)
     return style
 
 

@@ -20,6 +20,14 @@ def up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
+def by_lanes(target: Target) -> bool:
+    """Whether a column is loaded as vectors, of which lanes are taken, rather than each element into all lanes.
+
+    ARM multiplies by a lane; engines of WebAssembly bring a number into a vector by way of other registers.
+    """
+    return target.is_arm or target.is_wasm
+
+
 @dataclass(frozen=True)
 class Tile:
     """So many rows by so many vectors of so many lanes, of F32 or F64."""
@@ -34,7 +42,7 @@ class Tile:
         """As many sums as the registers hold beside what is multiplied: enough to hide the latency of an FMA."""
         lanes = max(target.vector_bits, 128) // ty.bits
         many = target.is_arm or target.vector_bits > 256  # 32 registers rather than 16
-        return Tile(ty, 8 if many else 6, 2, lanes)
+        return Tile(ty, 8 if many else 4 if target.is_wasm else 6, 2, lanes)
 
     @property
     def columns(self) -> int:
@@ -69,8 +77,35 @@ class Tile:
                     sums[r][c].value = k.muladd(factor, vector, sums[r][c].value)
 
     def _spread(self, k: Kernel, left: Array) -> list[Value]:
-        """Each element of a left column in every lane; ARM multiplies by a lane, others load into all lanes."""
-        if not k.target.is_arm:
+        """Each element of a left column in every lane."""
+        if not by_lanes(k.target):
             return [k.splat(left[r], self.lanes) for r in range(self.rows)]
         loaded = [left.vector(r, self.lanes) for r in range(0, self.rows, self.lanes)]
         return [k.splat_lane(loaded[r // self.lanes], r % self.lanes, self.lanes) for r in range(self.rows)]
+
+
+class Waypoints:
+    """Places in a loop's body at which its variables must have their values: for engines of WebAssembly, else nothing.
+
+    Cranelift computes what has no effect as late as it can, which is behind all loads of a body; then there are not
+    registers enough for a body of several rounds. A way out of the loop that is never taken asks for the values.
+    """
+
+    def __init__(self, k: Kernel, places: int) -> None:
+        """Before the loop, in whose body there are so many."""
+        self.k, self.out = k, k.new_block("out") if k.target.is_wasm else None
+        opaque = [f'call i64 asm "", "=r,0"(i64 {-1 - place})' for place in range(places)]
+        self.never = [Value(k, Type.I64, k.op(text)) for text in opaque] if self.out else []
+
+    def here(self, at: Value) -> None:
+        """The next place; `at` changes from round to round, and is not negative."""
+        if self.out:
+            following = self.k.new_block("on")
+            self.k.br_if(at.compare("eq", self.never.pop()), self.out, following)
+            self.k.place(following)
+
+    def end(self) -> None:
+        """Behind the loop."""
+        if self.out:
+            self.k.br(self.out)
+            self.k.place(self.out)
