@@ -181,7 +181,7 @@ class _Panels:
                         Array(k, line.pointer, stored).vector(at, many) if group > 1
                         else _converted(style, line.vector(at, many)) for line in lines[c : c + many]
                     ]  # fmt: skip
-                    for step, column in enumerate(_transposed(k, block)):
+                    for step, column in enumerate(transposed(k, block)):
                         target.put((at + step) * columns + c, column)
             done = k.select(whole >= many, whole * group, k.const(Type.I64, 0))
             # The last unit may have elements beyond k.
@@ -208,7 +208,7 @@ def woven(k: Kernel, lines: list[Value]) -> Value:
     return lines[0]
 
 
-def _transposed(k: Kernel, lines: list[Value]) -> list[Value]:
+def transposed(k: Kernel, lines: list[Value]) -> list[Value]:
     """As many vectors of as many lanes, turned: each round deals two of them out in turn."""
     lanes = len(lines)
     low, high = ([n for e in range(start, start + lanes // 2) for n in (e, e + lanes)] for start in (0, lanes // 2))
