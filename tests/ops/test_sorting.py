@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from op_harness import as_buffer
 
+import eshkol as ek
 from eshkol.errors import DTypeError, ShapeError, TraceError
 from eshkol.graph import derive, interpret
 from eshkol.graph.node import Scope, mark, placeholder
