@@ -120,6 +120,8 @@ class Pack(Part):
 class Attend(Part):
     """Phase two: a task carries a block of one head's queries through all keys."""
 
+    together = 1  # weights below each other that are stored at once
+
     def __init__(self, plan: AttentionPlan) -> None:
         causal = plan.i.causal
         super().__init__(plan, plan.name + ("_causal" if causal else ""))
@@ -228,8 +230,6 @@ class Attend(Part):
                 self.top.put(at, top.value)
                 self.fade.put(at, fade)
                 self.total.put(at, total.value)
-
-    together = 1  # weights below each other that are stored at once
 
     def _scaled(self, score: Value) -> Value:
         """A score that was read, as a power of 2."""

@@ -129,6 +129,8 @@ class PackTiles(_Tiles, Pack):
 class AttendTiles(_Tiles, Attend):
     """Phase two: a task carries a block of one head's queries through all keys."""
 
+    together = 2
+
     def _prepare(self) -> None:
         k, block, widest = self.k, self.plan.block, up(WIDEST_HEAD, DEEP)
         self.queries = k.local(Type.U32, block * widest // 2)  # [unit of two of head_dim][block]
@@ -188,8 +190,6 @@ class AttendTiles(_Tiles, Attend):
             else:
                 with k.when(u < t + DEEP + lead):
                     product()
-
-    together = 2
 
     def _scaled(self, score: Value) -> Value:
         return score * self.scale
