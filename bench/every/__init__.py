@@ -8,7 +8,7 @@ no library can.
 from __future__ import annotations
 
 from bench.every.row import Row
-from bench.every.rows import arrays, learning, numeric
+from bench.every.rows import arrays, learning, more, numeric
 
 TITLE = "Every family of operations"
-ROWS: tuple[Row, ...] = (*arrays.rows(), *numeric.rows(), *learning.rows())
+ROWS: tuple[Row, ...] = (*arrays.rows(), *numeric.rows(), *learning.rows(), *more.rows())

@@ -6,6 +6,10 @@ Operands lie amid NaN (or other numbers), so that a value read or written beside
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -509,3 +513,15 @@ def test_tiles_are_used_only_where_the_system_permits(monkeypatch: pytest.Monkey
     assert gemm.float_style(Type.BF16, Type.F32, SAPPHIRE, 99, 99).name == "amx_bf16"
     assert gemm.float_style(Type.BF16, Type.F64, SAPPHIRE, 99, 99).name == "f64"
     assert gemm.float_style(Type.F16, Type.F32, SAPPHIRE, 99, 99).name == "f32"
+
+
+@pytest.mark.skipif(not CPU.target.has("amx-tile"), reason="this machine has no tiles")
+def test_tiles_are_asked_for_in_a_process_that_compiles_nothing(tmp_path: Path) -> None:
+    """The system kills who uses tile registers without having asked: the second process takes all from the cache."""
+    code = "import eshkol as ek; a = ek.ones(64, 64).to(ek.bfloat16).realize(); print(float((a @ a).sum()))"
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=os.environ | {"ESHKOL_CACHE_DIR": str(tmp_path)}, text=True,
+            capture_output=True, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout.strip()) == (0, "262144.0"), done.stderr

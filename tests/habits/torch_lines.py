@@ -501,6 +501,8 @@ ek.isclose(x, x)                                        ==>  np.ones((2, 3), boo
 ek.isnan(x)                                             ==>  np.zeros((2, 3), bool)
 x.isfinite()                                            ==>  np.ones((2, 3), bool)
 ek.isin(i, ek.tensor([0, 1]))                           ==>  np.isin(I, [0, 1])
+ek.isin(i, ek.arange(1, 99, 2))                         ==>  np.isin(I, np.arange(1, 99, 2))
+ek.isin(x, ek.concatenate([x[:1].flatten(), ek.full((40,), np.nan)]))  ==>  np.isin(X, np.append(X[:1].ravel(), np.nan))
 ek.logical_and(mask, ~mask)                             ==>  np.zeros((2, 3), bool)
 x.logical_not()                                         ==>  np.zeros((2, 3), bool)
 x.sort(dim=1, descending=True).values                   ==>  X[:, ::-1]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from op_harness import as_buffer
 
+import eshkol as ek
 from eshkol.errors import DTypeError, ShapeError, TraceError
 from eshkol.graph import derive, interpret
 from eshkol.graph.node import Scope, mark, placeholder
@@ -117,3 +118,22 @@ def test_shapes_that_depend_on_data_must_be_known():
     for name in ("unique", "nonzero", "argwhere", "histogram"):
         with pytest.raises(TraceError, match="not known"):
             op(name, unknown)
+
+
+@pytest.mark.parametrize("length", [257, 1000, 70_001])
+@pytest.mark.parametrize("kind", ["numbers", "few", "one", "falling", "special"])
+def test_long_rows_of_every_kind(length: int, kind: str) -> None:
+    """Longer than a network of vectors: numbers of which many are equal, in order, or no numbers, and their bits."""
+    rng = np.random.default_rng(length)
+    x = {"few": rng.integers(0, 5, length), "one": np.zeros(length)}.get(kind, rng.standard_normal(length)) * 100.0
+    x = np.sort(x)[::-1].copy() if kind == "falling" else x
+    if kind == "special":
+        x[rng.random(length) < 0.3] = rng.choice([np.inf, -np.inf, np.nan, 0.0, -0.0])
+    for dtype in (np.float32, np.float64, np.int64, np.int32):
+        if kind == "special" and np.dtype(dtype).kind == "i":
+            continue
+        row = ek.tensor(x.astype(dtype)).realize()
+        given, order = np.asarray(row), np.asarray(ek.argsort(row))
+        np.testing.assert_array_equal(order, np.argsort(given, kind="stable"))
+        alone = np.asarray(ek.jit(lambda r: ek.sort(r)[0])(row))
+        assert alone.tobytes() == given[order].tobytes()

@@ -63,6 +63,7 @@ CHOSEN = {
     "factors.h",
     "items.h",
     "network.h",
+    "quick.h",
     "rows.h",
     "buckets.h",
     "jacobi.h",

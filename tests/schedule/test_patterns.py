@@ -363,6 +363,32 @@ def test_attention_whose_weights_nobody_needs_is_one_node(causal: bool, length: 
         assert product.attrs == (causal, interleaved)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", [ek.bfloat16, ek.float16])
+def test_attention_of_halves_is_read_as_it_lies(causal: bool, dtype: Any) -> None:
+    """Nothing is widened in memory before it, and the result is rounded once."""
+    halves = [ek.Tensor(leaf((2, 9, 12), seed=s)).to(dtype).realize() for s in range(3)]
+
+    def split(x: Node, apart: bool) -> ek.Tensor:
+        return ek.Tensor(permute(reshape(x, (2, 9, 3, 4)), (0, 2, 1, 3)) if apart else reshape(x, (2, 3, 9, 4)))
+
+    def attended(tensors: list[ek.Tensor], apart: bool) -> Node:
+        found = as_node(ek.scaled_dot_product_attention(*tensors, causal=causal))
+        return permute(found, (0, 2, 1, 3)) if apart else found
+
+    for apart in (False, True):
+        q, k, v = (split(as_node(x), apart) for x in halves)
+        node = attended([q, k, v], apart)
+        made = names(*recognize(simplify([node]), CORES))
+        assert made.count("attended") == 1
+        assert "cast" not in made
+        found = np.asarray(ek.Tensor(node).to(ek.float32))
+        wanted = np.asarray(ek.Tensor(attended([x.to(ek.float32) for x in (q, k, v)], apart)))
+        assert np.abs(found - wanted).max() <= (0.004 if dtype is ek.bfloat16 else 0.0005) * np.abs(wanted).max()
+    mixed = attended([q, k, v.to(ek.float32).sin()], apart)
+    assert "cast" in names(*recognize(simplify([mixed]), CORES)), "values are of another type"
+
+
 def test_attention_is_left_where_it_is_not_that_of_the_instruction() -> None:
     q, k, v = (leaf((2, 3, 5, 4), seed=s) for s in range(3))
     tensors = [ek.Tensor(x) for x in (q, k, v)]

@@ -51,6 +51,21 @@ def computed(function: Any, *arrays: Any) -> Any:
 
 
 @few
+@given(st.integers(16, 40), sizes)
+def test_many_rows_times_columns_are_sums(n, k):
+    a, b = floats(n, k), floats(k, n)
+    wanted = (a * b.T).sum(1)
+    np.testing.assert_allclose(computed(lambda a, b: ek.einsum("ij,ij->i", a, b), a, b.T), wanted, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(computed(lambda a, b: ek.einsum("ij,ji->i", a, b), a, b), wanted, rtol=1e-5, atol=1e-5)
+    rows, columns = node(a[:, None]), node(np.ascontiguousarray(b.T[..., None]))
+    (found,) = arranged([TABLE["matmul"](rows, columns)], CORES)
+    assert "matrix_product" not in names(found)
+    assert found.shape == (n, 1, 1)
+    (few_of_them,) = arranged([TABLE["matmul"](node(a[:3, None]), node(floats(3, k, 1)))], CORES)
+    assert "matrix_product" in names(few_of_them)
+
+
+@few
 @given(sizes, sizes)
 def test_a_diagonal_matrix_scales_rows_or_columns(n, m):
     a, b = floats(n), floats(n, m)

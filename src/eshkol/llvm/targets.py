@@ -6,6 +6,9 @@ llvmlite; `llvm()` does.
 
 from __future__ import annotations
 
+import ctypes
+import platform
+import sys
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -17,6 +20,7 @@ from eshkol.llvm.identity import CPU_LIST
 OPTIONS = ("-global-isel=0", "-fast-isel=0")
 SELECTING_QUICKLY = "-fast-isel=1"
 WASM_TRIPLE = "wasm32-unknown-unknown"
+ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA = 158, 0x1023, 18  # a system call of Linux on x86-64 and its arguments
 _LINUX_NAMES = {"asimddp": "dotprod", "i8mm": "i8mm", "bf16": "bf16"}
 
 
@@ -134,9 +138,26 @@ def host_cpu() -> str:
 
 
 @cache
+def tiles_permitted() -> bool:
+    """Whether the system lets this process use AMX's tile registers; asked once, for all threads.
+
+    It is asked wherever the features of this machine are, and so before any code that was made for them runs: code may
+    come from a cache, in a process that compiles nothing.
+    """
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return False
+    return bool(ctypes.CDLL(None).syscall(ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA) == 0)
+
+
+@cache
 def host_features() -> dict[str, bool]:
-    """LLVM's features of this processor. On ARM it does not ask for all of them; Linux says the rest, by its names."""
+    """LLVM's features of this processor that the system lets this process use.
+
+    On ARM LLVM does not ask for all of them; Linux says the rest, by its names.
+    """
     found = dict(llvm().get_host_cpu_features())
+    if found.get("amx-tile") and not tiles_permitted():
+        found |= {name: False for name in found if name.startswith("amx-")}
     if host_triple().startswith("aarch64") and CPU_LIST.exists():
         lines = [line for line in CPU_LIST.read_text(encoding="utf-8").splitlines() if line.startswith("Features")]
         words = set.intersection(*(set(line.split()) for line in lines)) if lines else set()

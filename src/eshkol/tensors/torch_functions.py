@@ -23,6 +23,7 @@ from eshkol.tensors.pairs import named
 from eshkol.tensors.value import Tensor
 
 _ek = SimpleNamespace(**FUNCTIONS)
+SOUGHT = 32  # elements among which others are looked for in order, rather than compared with each
 
 
 def _axis(x: Any, dim: int) -> int:
@@ -121,8 +122,12 @@ def ldexp(x: Any, y: Any) -> Any:
 
 
 def isin(elements: Any, test_elements: Any) -> Any:
-    """Which elements are among others."""
-    return _ek.any(_ek.unsqueeze(elements, -1) == _ek.flatten(test_elements), -1)
+    """Which elements are among others; NaN is among none."""
+    x, others = asarray(elements), _ek.flatten(asarray(test_elements))
+    if others.size < SOUGHT or any(y.dtype.is_bool or y.dtype.is_complex for y in (x, others)):
+        return _ek.any(_ek.unsqueeze(x, -1) == others, -1)
+    in_order = _ek.sort(others)[0]
+    return in_order[_ek.minimum(_ek.searchsorted(in_order, x), others.size - 1)] == x
 
 
 def polar(abs: Any, angle: Any) -> Any:

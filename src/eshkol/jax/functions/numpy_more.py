@@ -193,8 +193,7 @@ def interp(x: Any, xp: Any, fp: Any) -> Tensor:
 
 def isin(element: Any, test_elements: Any) -> Tensor:
     """Whether each element is among others."""
-    x, others = ek.asarray(element), ek.ravel(ek.asarray(test_elements))
-    return ek.any(ek.equal(ek.unsqueeze(x, -1), others), -1)
+    return ek.isin(element, test_elements)
 
 
 def union1d(ar1: Any, ar2: Any) -> Tensor:

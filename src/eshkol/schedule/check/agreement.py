@@ -78,7 +78,8 @@ class Interpretation:
         op = node.op
         # With several inputs, or as an array instruction, something is computed: a product, a transform.
         passed_on = op.group == STRUCTURE and len(arrays) < 2 and not isinstance(op.lower, Macro)
-        exact = self._noise is None or passed_on or op.moves or isinstance(op.lower, Nested)
+        moves = op.moves and not _narrows(node)
+        exact = self._noise is None or passed_on or moves or isinstance(op.lower, Nested)
         if not exact and not op.elementwise:  # a sum rounds in proportion to what it adds up
             arrays = [_shaken(a, self._noise) for a in arrays]
         value = computed(node, arrays, self._run)
@@ -99,6 +100,11 @@ class Interpretation:
 
 def _order(outputs: Sequence[Node], given: Given) -> list[Node]:
     return topological(outputs, through=lambda x: () if x in given or x.data is not None else x.inputs)
+
+
+def _narrows(node: Node) -> bool:
+    """Whether a node rounds floats to 16 bits: what was rounded before, however little, may be on the other side."""
+    return node.outs is None and node.dtype.is_float and node.dtype.bits < WIDE <= node.inputs[0].dtype.bits
 
 
 def _units(dtype: np.dtype[Any]) -> float:

@@ -3,6 +3,7 @@
 - diag(a) @ b and b @ diag(a) scale rows and columns. Where b is infinite or NaN, the zeros beside the diagonal make NaN
   of all that they are summed with; that is kept.
 - The diagonal of a @ b is the sums of a · bᵀ along rows: trace(a @ b) needs no matrix.
+- Many products of a row and a column each are sums along rows, which read memory as fast as it goes.
 - Chains go in the order that takes fewest multiplications, where nothing else needs what is in between.
 - A product that sums over very many terms, for few results, is several products of a piece each, and their sum: pieces
   stay in the cache, and all cores have work. Gradients of weights are such products.
@@ -33,6 +34,7 @@ ROOM = 1 << 20  # elements of both operands of a piece, at most
 RESULTS = 1 << 16  # elements of a product that is cut, at most
 MOST_PARTS = 1 << 22  # elements of all pieces' results, at most
 WORTH = 0.75  # of the multiplications that a chain takes; more are not worth another order
+DOTS = 16  # products of one element from which on they are sums along rows; fewer are shared among cores by their terms
 SMALL = 1 << 12  # multiplications that are not worth looking at
 
 
@@ -48,7 +50,7 @@ def arrange(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     def arranged(node: Node, new: New) -> Node:
         found = again(node, new)
         if made(found, PRODUCT):
-            found = _scaled(found) or _in_order(found, alone) or found
+            found = _scaled(found) or (not target.blocks and _dots(found)) or _in_order(found, alone) or found
         elif made(found, slice_):
             found = _diagonal(found, alone) or found
         if users[node] == 1 and (made(found, PRODUCT) or made(found, reshape)):
@@ -110,6 +112,16 @@ def _diagonal(node: Node, alone: set[Node]) -> Node | None:
     if not product.dtype.is_float or product.dtype.bits < 32:
         return None
     return build(sum_, Along((1,), False), build(mul, None, a, build(permute, Permutation((1, 0)), b)))
+
+
+def _dots(node: Node) -> Node | None:
+    """Products of a row and a column each: sums along rows."""
+    a, b = node.inputs
+    if node.shape[-2:] != (1, 1) or count(node.shape) < DOTS or a.shape[:-2] != b.shape[:-2]:
+        return None
+    if not node.dtype.is_float or node.dtype.bits < 32 or a.size == 0:
+        return None
+    return build(sum_, Along((len(a.shape) - 1,), True), build(mul, None, a, reshaped(b, a.shape)))
 
 
 # --- chains ---------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from eshkol.atlas.table.linear import LONGEST_SUM
 from eshkol.graph.node import Node, make
 from eshkol.ops import TABLE, dtypes, shapes
 from eshkol.ops.contraction import COUNTED, matrix_product
+from eshkol.ops.dtypes import DType
 from eshkol.ops.elementwise import cast
 from eshkol.ops.movement import ToShape, expand, permute, reshape
 from eshkol.ops.row import Op, Shape
@@ -294,7 +295,17 @@ def _product(node: Node, users: Counter[Node]) -> Match | None:
     return _attention(node, users) or _seen(node, 1.0, tuple(range(len(node.shape))))
 
 
+def _narrowed(node: Node, users: Counter[Node], *, interleaved: bool = False) -> Match | None:
+    """Attention of 16-bit floats, which are widened before it, rounded to them."""
+    inner = node.inputs[0]
+    if not is_half(node) or users[inner] != 1 or not _is_product(inner):
+        return None
+    return _attention(inner, users, interleaved=interleaved, dtype=node.dtype)
+
+
 def _permuted(node: Node, users: Counter[Node]) -> Match | None:
+    if node.inputs[0].op is cast:
+        return _permuted_halves(node, users)
     inner, scale = _unscaled(node.inputs[0], users)
     if users[node.inputs[0]] != 1 or not _is_product(inner):
         return None
@@ -304,6 +315,13 @@ def _permuted(node: Node, users: Counter[Node]) -> Match | None:
         if _attention(inner, users):
             return None  # the permutation stays, behind attention
     return _seen(inner, scale, node.attrs.axes)
+
+
+def _permuted_halves(node: Node, users: Counter[Node]) -> Match | None:
+    narrow = node.inputs[0]
+    if node.attrs.axes != (0, 2, 1, 3) or users[narrow] != 1 or narrow.data is not None:
+        return None
+    return _narrowed(narrow, users, interleaved=True)
 
 
 def _unscaled(node: Node, users: Counter[Node]) -> tuple[Node, float]:
@@ -421,8 +439,13 @@ def _core(node: Node, users: Counter[Node]) -> Behind | None:
 # --- attention ------------------------------------------------------------------------------------
 
 
-def _attention(product: Node, users: Counter[Node], *, interleaved: bool = False) -> Match | None:
-    """Weights times values, where the weights are a softmax of scaled scores that nothing else needs."""
+def _attention(
+    product: Node, users: Counter[Node], *, interleaved: bool = False, dtype: DType | None = None
+) -> Match | None:
+    """Weights times values, where the weights are a softmax of scaled scores that nothing else needs.
+
+    With `dtype` it is of floats of that type, widened to float32.
+    """
     weights, causal, mask = product.inputs[0], False, None
     if _alone(weights, _WHERE, users):  # zero where attention is not allowed
         mask, weights, zero = weights.inputs
@@ -434,13 +457,17 @@ def _attention(product: Node, users: Counter[Node], *, interleaved: bool = False
     if causal:  # the least number there, before the softmax
         if not _alone(scores, _WHERE, users) or scores.inputs[0] is not mask:
             return None
-        least, dtype = float(np.finfo(scores.dtype.numpy).min), scores.dtype
-        if not is_number(scores.inputs[2], lambda n: n <= least) or dtype not in _SCALED:
+        if scores.dtype not in _SCALED:
+            return None
+        least = float(np.finfo(scores.dtype.numpy).min)
+        if not is_number(scores.inputs[2], lambda n: n <= least):
             return None
         scores = scores.inputs[1]
     if not _alone(scores, matrix_product, users) or not _is_product(scores):
         return None
-    q, k, v = operand(scores.inputs[0]), operand(scores.inputs[1]), operand(product.inputs[1])
+    q, k, v = (operand(x, widened=dtype is not None) for x in (*scores.inputs, product.inputs[1]))
+    if dtype is not None and any(o.base.dtype is not dtype for o in (q, k, v)):
+        return None
     k = k._replace(view=k.view.turned())
     *batch, length, dim = q.view.shape
     if not q.view.shape == k.view.shape == v.view.shape or v.scale != 1.0:
@@ -487,6 +514,7 @@ def counts(counter: Node, axis: int, shape: Shape) -> bool:
 _RULES: dict[Op, Callable[[Node, Counter[Node]], Match | None]] = {
     matrix_product: _product,
     permute: _permuted,
+    cast: _narrowed,
     _MUL: _scaled,
     **dict.fromkeys((_ADD, _RELU, _TANH, _SIGMOID), _followed),
 }

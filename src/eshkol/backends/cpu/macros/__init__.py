@@ -10,7 +10,8 @@ from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import BufferOffset, Shared, address_base
 from eshkol.atlas.validate import memory_operands
 from eshkol.backends.cpu.kernels.macro import Lowering, Macro
-from eshkol.backends.cpu.macros import attention, conv, conv_weight, fft, gemm, gemm_int8, maps, reduce, rows, sparse
+from eshkol.backends.cpu.macros import attention_ways as attention
+from eshkol.backends.cpu.macros import conv, conv_weight, fft, gemm, gemm_int8, maps, reduce, rows, sparse
 from eshkol.llvm.targets import Target
 
 LOWERINGS: dict[str, Lowering] = {

@@ -25,7 +25,6 @@ import numpy as np
 
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.types import Type
-from eshkol.backends.cpu.kernels.macro import Lowering, Macro, Phase
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, compute_type
 from eshkol.backends.cpu.macros.micro import Tile, up
 from eshkol.llvm.targets import Target
@@ -42,29 +41,26 @@ class AttentionPlan:
         self.tile = tile = Tile.of(compute_type(i.ty), target)
         self.block = up(QUERIES, math.lcm(tile.rows, tile.columns, 4 * tile.lanes))  # of queries
         self.keys = up(KEYS, tile.rows)  # of a block; so the diagonal crosses a tile from corner to corner
+        self.padding = tile.rows, tile.columns  # what seq_len and head_dim are padded to
         self.name = f"attention_{i.ty}".lower()
 
     @property
     def words(self) -> tuple[int, ...]:
-        i, tile = self.i, self.tile
+        i = self.i
         blocks = -(-i.seq_len // self.block)
         line, step = (i.heads * i.head_dim, i.head_dim) if i.interleaved else (i.head_dim, i.seq_len * i.head_dim)
-        padded = up(i.seq_len, tile.rows), up(i.head_dim, tile.columns)
+        padded = up(i.seq_len, self.padding[0]), up(i.head_dim, self.padding[1])
         return (i.seq_len, i.head_dim, *padded, blocks, max(i.heads, 1), line, step)
 
+    @property
+    def head_bytes(self) -> int:
+        """Of scratch, for the packed keys and values of a head."""
+        _, head_dim, padded_len, padded_dim, *_ = self.words
+        return padded_len * (head_dim + padded_dim) * self.tile.ty.size_bytes
 
-def attention(i: Instruction, target: Target) -> Macro | None:
-    """Both instructions; the block_size of FlashAttention is how the machine likes it."""
-    if i.head_dim > WIDEST_HEAD:
-        return None
-    plan = AttentionPlan(i, target)
-    _, head_dim, padded_len, padded_dim, blocks, *_ = plan.words
-    pack, attend = Pack(plan), Attend(plan)
-    heads = i.batch * i.heads
-    declared = tuple(dict.fromkeys([*pack.k.declarations, *attend.k.declarations]))
-    phases = (Phase(pack.k.function_name, heads * blocks, 4), Phase(attend.k.function_name, heads * blocks))
-    scratch = heads * padded_len * (head_dim + padded_dim) * plan.tile.ty.size_bytes
-    return Macro((pack.k.function(), attend.k.function()), phases, plan.words, declared, scratch)
+    def parts(self) -> tuple[Part, Part]:
+        """What packs, and what attends."""
+        return Pack(self), Attend(self)
 
 
 class Part:
@@ -92,19 +88,21 @@ class Pack(Part):
 
     def __init__(self, plan: AttentionPlan) -> None:
         super().__init__(plan, f"{plan.name}_pack")
-        k, tile = self.k, self.tile
-        with k.tasks() as task:
-            head, start = task // self.blocks, task % self.blocks * plan.block
-            keys, values = self.packed(head)
-            key, value = self.source(2, head), self.source(3, head)
-            stop = k.minimum(start + plan.block, self.padded_len)
-            with k.loop(start, stop, plain=True) as u:
-                origin = k.minimum(u, self.seq_len - 1) * self.line
-                lane = u % tile.rows
-                target, source = keys.at((u - lane) * self.head_dim + lane), key.at(origin)
-                with k.loop(0, self.head_dim) as d:
-                    target[d * tile.rows] = source[d]
-                self._pack_value(values.at(u * tile.columns), value.at(origin))
+        with self.k.tasks() as task:
+            self._pack(task // self.blocks, task % self.blocks)
+
+    def _pack(self, head: Value, block: Value) -> None:
+        k, tile, start = self.k, self.tile, block * self.plan.block
+        keys, values = self.packed(head)
+        key, value = self.source(2, head), self.source(3, head)
+        stop = k.minimum(start + self.plan.block, self.padded_len)
+        with k.loop(start, stop, plain=True) as u:
+            origin = k.minimum(u, self.seq_len - 1) * self.line
+            lane = u % tile.rows
+            target, source = keys.at((u - lane) * self.head_dim + lane), key.at(origin)
+            with k.loop(0, self.head_dim) as d:
+                target[d * tile.rows] = source[d]
+            self._pack_value(values.at(u * tile.columns), value.at(origin))
 
     def _pack_value(self, target: Array, source: Array) -> None:
         """One row of values, in pieces of a panel each."""
@@ -122,46 +120,66 @@ class Pack(Part):
 class Attend(Part):
     """Phase two: a task carries a block of one head's queries through all keys."""
 
+    together = 1  # weights below each other that are stored at once
+
     def __init__(self, plan: AttentionPlan) -> None:
         causal = plan.i.causal
         super().__init__(plan, plan.name + ("_causal" if causal else ""))
-        k, tile, block = self.k, self.tile, plan.block
-        self.queries, self.mixed = (k.local(self.ty, block * up(WIDEST_HEAD, tile.columns)) for _ in range(2))
+        k, block = self.k, plan.block
         self.weights = k.local(self.ty, plan.keys * block)
         self.top, self.total, self.fade = (k.local(self.ty, block) for _ in range(3))
-        self.sums = tile.sums(k)
+        self._prepare()
         scale = math.log2(math.e) / k.sqrt(self.head_dim.to(self.ty))  # weights are powers of 2
         with k.tasks() as task:
             head = task // self.blocks
             self.first = (self.blocks - 1 - task % self.blocks) * block  # causal: the longest task first
-            self._begin(self.source(1, head), scale)
+            self._begin(head, scale)
             keys, values = self.packed(head)
             stop = k.minimum(self.first + block, self.seq_len) if causal else self.seq_len
             with k.loop(0, stop, plan.keys, plain=True) as start:
-                count, lead = k.minimum(stop - start, plan.keys), self.first - start
-                self._score(keys.at(start * self.head_dim), count, lead)
-                self._weigh(count)
-                self._mix(values.at(start * tile.columns), count, lead)
+                self._meet(keys, values, start, k.minimum(stop - start, plan.keys))
             self._end(self.source(0, head))
+        self._finish()
 
-    def _begin(self, query: Array, scale: Value) -> None:
-        """Pack the queries, scaled: [piece of `columns` queries][head_dim][columns]."""
+    def _prepare(self) -> None:
+        """Before all tasks."""
         k, tile, block = self.k, self.tile, self.plan.block
+        self.queries, self.mixed = (k.local(self.ty, block * up(WIDEST_HEAD, tile.columns)) for _ in range(2))
+        self.sums = tile.sums(k)
+
+    def _finish(self) -> None:
+        """After all tasks."""
+
+    def _meet(self, keys: Array, values: Array, start: Value, count: Value) -> None:
+        """The task's queries meet `count` keys from `start` on."""
+        lead = self.first - start
+        self._score(keys.at(start * self.head_dim), count, lead)
+        self._hide(count, lead)
+        self._weigh(count)
+        self._mix(values.at(start * self.tile.columns), count, lead)
+
+    def _begin(self, head: Value, scale: Value) -> None:
+        """Pack the queries, scaled: [piece of `columns` queries][head_dim][columns]."""
+        k, tile, block, query = self.k, self.tile, self.plan.block, self.source(1, head)
         with k.loop(0, block, plain=True) as t:
             source = query.at(k.minimum(self.first + t, self.seq_len - 1) * self.line)
             lane = t % tile.columns
             target = self.queries.at((t - lane) * self.head_dim + lane)
             with k.loop(0, self.head_dim) as d:
                 target[d * tile.columns] = source[d] * scale
-        # The lowest number, not -inf: scores of -inf less it are -inf and weigh nothing.
-        with k.loop(0, block) as t:
-            self.top[t] = k.const(self.ty, float(np.finfo(self.ty.dtype).min))
-            self.total[t] = k.const(self.ty, 0)
+        self._clear()
         with k.loop(0, self.padded_dim * block) as p:
             self.mixed[p] = k.const(self.ty, 0)
 
+    def _clear(self) -> None:
+        """Maxima and sums; the lowest number, not -inf: scores of -inf less it are -inf and weigh nothing."""
+        k = self.k
+        with k.loop(0, self.plan.block) as t:
+            self.top[t] = k.const(self.ty, float(np.finfo(self.ty.dtype).min))
+            self.total[t] = k.const(self.ty, 0)
+
     def _score(self, keys: Array, count: Value, lead: Value) -> None:
-        """weights[u, t] = key u · query t; -inf for keys that lie ahead of their query."""
+        """weights[u, t] = key u · query t."""
         k, tile, block = self.k, self.tile, self.plan.block
         with k.loop(0, count, tile.rows, plain=True) as u, k.loop(0, block, tile.columns, plain=True) as t:
 
@@ -177,6 +195,10 @@ class Attend(Part):
             else:
                 with k.when(u < t + tile.columns + lead):
                     product()
+
+    def _hide(self, count: Value, lead: Value) -> None:
+        """-inf for keys that lie ahead of their query."""
+        k, block = self.k, self.plan.block
         if self.plan.i.causal:
             ahead = k.maximum(lead + 1, 0)
             with k.loop(ahead, count, plain=True) as u, k.loop(0, k.minimum(u - lead, block)) as t:
@@ -188,23 +210,38 @@ class Attend(Part):
         with k.loop(0, block, 4 * lanes, plain=True) as t:
             group = [t + c * lanes for c in range(4)]
             before = [self.top.vector(at, lanes) for at in group]
-            tops = [k.variable(top) for top in before]
+            tops = [k.variable(k.const(self.ty, -math.inf, lanes)) for _ in group]
             with k.loop(0, count, plain=True) as u:
                 row = self.weights.at(u * block)
                 for at, top in zip(group, tops, strict=True):
-                    top.value = k.maximum(top.value, row.vector(at, lanes))
+                    top.value = _greater(k, row.vector(at, lanes), top.value)
+            for top, old in zip(tops, before, strict=True):
+                top.value = _greater(k, self._scaled(top.value), old)
             fades = [_power(k, old - top.value) for old, top in zip(before, tops, strict=True)]
             totals = [k.variable(self.total.vector(at, lanes) * fade) for at, fade in zip(group, fades, strict=True)]
-            with k.loop(0, count, plain=True) as u:
-                row = self.weights.at(u * block)
+            with k.loop(0, count, self.together, plain=True) as u:
                 for at, top, total in zip(group, tops, totals, strict=True):
-                    weight = _power(k, row.vector(at, lanes) - top.value)
-                    row.put(at, weight)
-                    total.value = total.value + weight
+                    rows = [self.weights.at((u + e) * block + at) for e in range(self.together)]
+                    weights = [_power(k, self._exponent(row.vector(0, lanes), top.value)) for row in rows]
+                    self._store(u, at, weights)
+                    for weight in weights:
+                        total.value = total.value + weight
             for at, top, fade, total in zip(group, tops, fades, totals, strict=True):
                 self.top.put(at, top.value)
                 self.fade.put(at, fade)
                 self.total.put(at, total.value)
+
+    def _scaled(self, score: Value) -> Value:
+        """A score that was read, as a power of 2."""
+        return score
+
+    def _exponent(self, score: Value, top: Value) -> Value:
+        """The same less the maximum."""
+        return score - top
+
+    def _store(self, u: Value, at: Value, weights: list[Value]) -> None:
+        """Weights of keys u, u + 1 … in the place of their scores."""
+        self.weights.put(u * self.plan.block + at, weights[0])
 
     def _mix(self, values: Array, count: Value, lead: Value) -> None:
         """mixed[d, t] = mixed · fade + the weighted values of these keys."""
@@ -243,6 +280,11 @@ class Attend(Part):
                     target[d + c] = mixed[c] * share
 
 
+def _greater(k: Kernel, a: Value, b: Value) -> Value:
+    """The greater of a and b, and b where a is NaN: the weight of such a score is NaN whatever the maximum."""
+    return k.where(a > b, a, b)
+
+
 def _power(k: Kernel, x: Value) -> Value:
     """2^x of a vector for x ≤ 0; 0 where that is below the normal numbers, NaN of NaN.
 
@@ -266,6 +308,3 @@ def _power_series(degree: int) -> list[float]:
     """2^x for x from -1/2 to 1/2 as a polynomial, lowest power first."""
     near = np.polynomial.chebyshev.Chebyshev.interpolate(np.exp2, degree, domain=[-0.5, 0.5])
     return [float(c) for c in near.convert(kind=np.polynomial.Polynomial).coef]
-
-
-LOWERINGS: dict[str, Lowering] = {"Attention": attention, "FlashAttention": attention}

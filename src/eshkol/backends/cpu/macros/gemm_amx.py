@@ -7,34 +7,22 @@ system wants to be asked once before a process uses tile registers.
 
 from __future__ import annotations
 
-import ctypes
-import platform
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.macros.gemm_units import Micro, Style
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Operand, Value
 from eshkol.llvm.targets import Target
+from eshkol.llvm.targets import tiles_permitted as permitted
 
 PANEL_BYTES = 128 << 10  # of B: tiles are multiplied so fast that the second cache does as well as the first
 EDGE = 16  # rows of a tile, and columns (of 4 bytes)
-ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA = 158, 0x1023, 18  # a system call of Linux on x86-64 and its arguments
 PALETTE_AT, ROW_BYTES_AT, ROWS_AT = 0, 16, 48  # bytes of the configuration: palette, then per register u16 and u8
 
 # What two tiles are multiplied by, for elements of a type.
 INSTRUCTIONS = {Type.BF16: "llvm.x86.tdpbf16ps", Type.I8: "llvm.x86.tdpbssd"}
 FEATURES = {Type.BF16: "amx-bf16", Type.I8: "amx-int8"}
-
-
-@cache
-def permitted() -> bool:
-    """Whether the system lets this process use tile registers; asked once, for all threads."""
-    if sys.platform != "linux" or platform.machine() != "x86_64":
-        return False
-    return bool(ctypes.CDLL(None).syscall(ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA) == 0)
 
 
 def available(element: Type, target: Target) -> bool:
@@ -100,10 +88,10 @@ def sums(k: Kernel, memory: Array, width: int, later: str) -> Iterator[None]:
 Halves = tuple[Array, Operand, str]  # the first of two tiles, elements from it to the second, bytes between rows
 
 
-def multiply(k: Kernel, element: Type, a: Halves, b: Halves) -> None:
-    """Two tiles of A, in registers 4 and 5, times two of B, in 6 and 7."""
+def multiply(k: Kernel, element: Type, a: Halves | None, b: Halves) -> None:
+    """Two tiles of A (those of the last time if there are none), in registers 4 and 5, times two of B, in 6 and 7."""
     for half in (0, 1):
-        for first, (tile, apart, row_bytes) in ((4, a), (6, b)):
+        for first, (tile, apart, row_bytes) in ((4, a), (6, b)) if a else ((6, b),):
             _tile(k, "tileloadd64", first + half, tile.at(apart) if half else tile, row_bytes)
     for register in range(4):
         factors = [("i8", str(n)) for n in (register, 4 + register // 2, 6 + register % 2)]

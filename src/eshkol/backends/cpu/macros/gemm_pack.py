@@ -231,11 +231,11 @@ def _turn(k: Kernel, style: Style, lines: list[Array], into: Array, units: Value
                 Array(k, line.pointer, stored).vector(at, many) if style.group > 1
                 else _converted(style, line.vector(at, many)) for line in lines[c : c + many]
             ]  # fmt: skip
-            for step, column in enumerate(_transposed(k, block)):
+            for step, column in enumerate(transposed(k, block)):
                 target.put((at + step) * len(lines) + c, column)
 
 
-def _transposed(k: Kernel, lines: list[Value]) -> list[Value]:
+def transposed(k: Kernel, lines: list[Value]) -> list[Value]:
     """As many vectors of as many lanes, turned: each round deals two of them out in turn."""
     lanes = len(lines)
     low, high = ([n for e in range(start, start + lanes // 2) for n in (e, e + lanes)] for start in (0, lanes // 2))

@@ -21,8 +21,9 @@ FLAT_COLUMNS = 1024  # the same where A has few rows
 TASK_WORK = 1 << 17  # multiplications below which a task is not worth splitting, with vectors of 128 bits
 ENOUGH_TASKS, TASKS_PER_THREAD = 64, 8  # that there should be: the larger of the two
 DIRECT_BYTES = 128 << 10  # B is read where it is up to this size; beyond, its rows are too far apart for the caches
-MANY_ROWS, MANY_DIRECT_BYTES = 32, 32 << 10  # of A, from which on packing pays for a smaller B already
 WIDE_DIRECT_BYTES = 4 << 20  # the same where a panel's row is whole cache lines: packing then gains little
+# Of these, how many rows of A make packing pay for a smaller B already, and for which.
+MANY = {DIRECT_BYTES: (32, 32 << 10), WIDE_DIRECT_BYTES: (256, DIRECT_BYTES)}
 OWN_ROWS = 1024  # of A at most, where each task packs the panel of B that it needs and all rows of A meet it
 TURNED_BYTES = 16 << 10  # a transposed A is read where it is up to this size: its columns lie far apart
 FEW_ROWS = 3  # of A: for so few, packing B costs more than it gains
@@ -86,9 +87,8 @@ class Style:
 
     def reads_directly(self, size: int, m: int) -> bool:
         """Whether a B of so many bytes is read where it is, by so many rows of A."""
-        return size <= (
-            MANY_DIRECT_BYTES if m >= MANY_ROWS and self.direct_bytes == DIRECT_BYTES else self.direct_bytes
-        )
+        rows, less = MANY.get(self.direct_bytes, (m + 1, 0))
+        return size <= (less if m >= rows else self.direct_bytes)
 
     def by_columns(self, turned: bool) -> bool:
         """Whether A is multiplied column by column: a transposed one as it lies, unless its units are groups."""

@@ -64,6 +64,8 @@ typedef unsigned Noted;
 #define DOUBLES_NOTED(noted, x, y) noted |= _mm512_cmp_pd_mask((__m512d)(x), (__m512d)(y), _CMP_UNORD_Q);
 #define FLOATS_ANY(noted) ((noted) != 0)
 #define DOUBLES_ANY(noted) ((noted) != 0)
+#define FLOATS_HAVE(x, y) (_mm512_cmp_ps_mask((__m512)(x), _mm512_set1_ps(y), _CMP_EQ_OQ) != 0)
+#define DOUBLES_HAVE(x, y) (_mm512_cmp_pd_mask((__m512d)(x), _mm512_set1_pd(y), _CMP_EQ_OQ) != 0)
 #define SINGLES __m512
 #define PAIRS __m512d
 #elif BYTES == 32
@@ -120,6 +122,24 @@ static inline int any_bits(const char *vector)
     return any != 0;
 }
 
+/* Whether one of the lanes is a number. */
+#ifndef FLOATS_HAVE
+static inline int floats_have(Floats x, float number)
+{
+    const Words same = x == number;
+    return any_bits((const char *)&same);
+}
+
+static inline int doubles_have(Doubles x, double number)
+{
+    const LongWords same = x == number;
+    return any_bits((const char *)&same);
+}
+
+#define FLOATS_HAVE(x, y) floats_have(x, y)
+#define DOUBLES_HAVE(x, y) doubles_have(x, y)
+#endif
+
 #define SIDE_BY_SIDE 4 /* vectors, so that one does not wait for another */
 #define LOADED(vector, k) memcpy(&vector, memory + (size_t)i * sizeof here + k * sizeof vector, sizeof vector);
 
@@ -150,11 +170,27 @@ static inline int any_bits(const char *vector)
                     d = KIND_OF##_##BEST(w, d);                                                         \
                 }                                                                                       \
                 a = KIND_OF##_##BEST(KIND_OF##_##BEST(a, b), KIND_OF##_##BEST(c, d));                   \
-                numbers = !KIND_OF##_ANY(noted);                                                        \
-                for (int lane = 0; lane < (int)LANES_HERE; lane++) {                                    \
-                    here = a[lane] BETTER here ? a[lane] : here;                                        \
-                    numbers &= a[lane] == a[lane];                                                      \
+                if (i < end) { /* some are looked at again */                                           \
+                    VECTOR x;                                                                           \
+                    for (; i + (int64_t)LANES_HERE <= end; i += LANES_HERE) {                           \
+                        LOADED(x, 0)                                                                    \
+                        KIND_OF##_NOTED(noted, x, x)                                                    \
+                        a = KIND_OF##_##BEST(x, a);                                                     \
+                    }                                                                                   \
+                    i = end - LANES_HERE;                                                               \
+                    LOADED(x, 0)                                                                        \
+                    KIND_OF##_NOTED(noted, x, x)                                                        \
+                    a = KIND_OF##_##BEST(x, a);                                                         \
+                    i = end;                                                                            \
                 }                                                                                       \
+                ELEMENT lanes[LANES_HERE];                                                              \
+                memcpy(lanes, &a, sizeof lanes);                                                        \
+                const MASKS none = a != a;                                                              \
+                numbers = !KIND_OF##_ANY(noted) && !any_bits((const char *)&none);                      \
+                for (int half = LANES_HERE / 2; half > 0; half /= 2)                                    \
+                    for (int k = 0; k < half; k++)                                                      \
+                        lanes[k] = lanes[k + half] BETTER lanes[k] ? lanes[k + half] : lanes[k];        \
+                here = lanes[0] BETTER here ? lanes[0] : here;                                          \
             }                                                                                           \
             for (; i < end; i++) {                                                                      \
                 ELEMENT x;                                                                              \
@@ -173,8 +209,7 @@ static inline int any_bits(const char *vector)
         }                                                                                               \
         for (VECTOR x; found + (int64_t)LANES_HERE <= count; found += LANES_HERE) {                     \
             memcpy(&x, memory + (size_t)found * sizeof best, sizeof x);                                 \
-            const MASKS same = x == best;                                                               \
-            if (any_bits((const char *)&same))                                                          \
+            if (KIND_OF##_HAVE(x, best))                                                                \
                 break;                                                                                  \
         }                                                                                               \
         for (ELEMENT x;; found++) {                                                                     \

@@ -8,6 +8,7 @@
    FILL(...)     makes items of elements: (row, from, count, items, seen)
    RUN           how many are sorted at first, before they are merged
    NETWORK(...)  sorts so many in vectors, where equal items cannot be told apart: (items, count)
+   QUICK(...)    the same for any number (HAS_QUICK 1), unless it returns 0: (items, spare, count, rounds)
 
    Everything here keeps items of one key in their order. */
 
@@ -85,6 +86,16 @@ static ITEM *NAME(merged)(ITEM *items, ITEM *spare, int64_t count)
         items = sorted;
     }
     return items;
+}
+
+/* The same, with vectors where there are. */
+static ITEM *NAME(sorted)(ITEM *items, ITEM *spare, int64_t count)
+{
+#if HAS_QUICK && defined(QUICK)
+    if (count > MOST_KEYS && QUICK(items, spare, count, 4 * bit_length((uint64_t)count)))
+        return items;
+#endif
+    return NAME(merged)(items, spare, count);
 }
 
 /* --- many items --------------------------------------------------------------------------------------------------- */
@@ -168,7 +179,7 @@ static void NAME(settle)(void *context, int64_t begin, int64_t end)
                 ;
             if (next - i == 1)
                 continue;
-            ITEM *sorted = NAME(merged)(walk.items + i, walk.spare + i, next - i);
+            ITEM *sorted = NAME(sorted)(walk.items + i, walk.spare + i, next - i);
             if (sorted != walk.items + i)
                 memcpy(walk.items + i, sorted, (size_t)(next - i) * sizeof *sorted);
         }
@@ -234,6 +245,49 @@ static ITEM *NAME(by_digits)(NAME(Walk) *walk, Pieces pieces, const Seen *seen, 
     if (bits - known > taken)
         each_piece(pieces, NAME(settle), walk);
     return walk->items;
+}
+
+#if HAS_QUICK && defined(QUICK)
+/* Divided by the first digit among threads, unless one of them would have much more than others. */
+static ITEM *NAME(shared)(NAME(Walk) *walk, Pieces pieces, int bits)
+{
+    walk->width = bits < LARGE_DIGIT ? bits : LARGE_DIGIT;
+    walk->shift = bits - walk->width;
+    walk->left = NULL;
+    each_piece(pieces, NAME(tally), walk);
+    for (int64_t digit = 0; digit < (int64_t)1 << walk->width; digit++) {
+        int64_t sum = 0;
+        for (int64_t piece = 0; piece < pieces.count; piece++)
+            sum += walk->tallies[(piece << walk->width) + digit];
+        if (sum > walk->count / 8)
+            return NULL;
+    }
+    NAME(places)(walk, pieces.count);
+    each_piece(pieces, NAME(spread), walk);
+    ITEM *spread = walk->spare;
+    walk->spare = walk->items;
+    walk->items = spread;
+    each_piece(pieces, NAME(settle), walk);
+    return walk->items;
+}
+#endif
+
+/* Sorted, as `by_digits` says. */
+static ITEM *NAME(in_order)(NAME(Walk) *walk, Pieces pieces, const Seen *seen, int known)
+{
+#if HAS_QUICK && defined(QUICK)
+    const int bits = bit_length(seen->greatest - seen->least);
+    walk->base = (WORD)seen->least;
+    if (bits - known > LARGE_DIGIT) {
+        if (pieces.count > 1) {
+            ITEM *sorted = NAME(shared)(walk, pieces, bits);
+            if (sorted != NULL)
+                return sorted;
+        } else if (QUICK(walk->items, walk->spare, walk->count, 4 * bit_length((uint64_t)walk->count)))
+            return walk->items;
+    }
+#endif
+    return NAME(by_digits)(walk, pieces, seen, known);
 }
 
 /* --- results ------------------------------------------------------------------------------------------------------ */
@@ -406,7 +460,7 @@ static int NAME(one_row)(const Row *row, const Space *space, Pieces pieces)
     else if (row->order->kept <= length / 2)
         NAME(select)(&walk, walk.items, walk.spare, length, 0);
     else {
-        NAME(by_digits)(&walk, pieces, &seen, 0);
+        NAME(in_order)(&walk, pieces, &seen, 0);
         each_piece(pieces, NAME(write_pieces), &walk);
     }
     return 1;
@@ -419,6 +473,7 @@ static int NAME(one_row)(const Row *row, const Space *space, Pieces pieces)
 #undef PLACE
 #undef HAS_PLACE
 #undef NETWORK
+#undef QUICK
 #undef RUN
 #undef BEFORE
 #undef FILL

@@ -100,6 +100,39 @@ typedef int64_t Wide __attribute__((vector_size(BYTES)));
 #define GREATEST WIDE_GREATEST
 #include "network.h"
 
+#if BYTES == 64
+#define LOAD(from) _mm512_loadu_si512(from)
+#define STORE(to, x) _mm512_storeu_si512(to, x)
+
+#define NAME(x) narrow_##x
+#define WORD uint32_t
+#define LANES NARROW_LANES
+#define MASK __mmask16
+#define LOAD_SOME(mask, from) _mm512_maskz_loadu_epi32(mask, from)
+#define SPLAT(x) _mm512_set1_epi32((int32_t)(x))
+#define BELOW(x, y) _mm512_cmplt_epu32_mask(x, y)
+#define PUSHED(mask, x) _mm512_maskz_compress_epi32(mask, x)
+#define SAVED(to, mask, x) _mm512_mask_compressstoreu_epi32(to, mask, x)
+#include "quick.h"
+
+#define NAME(x) wide_##x
+#define WORD uint64_t
+#define LANES WIDE_LANES
+#define MASK __mmask8
+#define LOAD_SOME(mask, from) _mm512_maskz_loadu_epi64(mask, from)
+#define SPLAT(x) _mm512_set1_epi64((int64_t)(x))
+#define BELOW(x, y) _mm512_cmplt_epu64_mask(x, y)
+#define PUSHED(mask, x) _mm512_maskz_compress_epi64(mask, x)
+#define SAVED(to, mask, x) _mm512_mask_compressstoreu_epi64(to, mask, x)
+#include "quick.h"
+
+#undef LOAD
+#undef STORE
+#define HAS_QUICK 1
+#else
+#define HAS_QUICK 0
+#endif
+
 /* Beyond these it is quicker to merge. */
 #define NARROW_RUN MOST_KEYS
 #define WIDE_RUN (WIDE_LANES == 2 ? 32 : WIDE_LANES == 4 ? 128 : MOST_KEYS)

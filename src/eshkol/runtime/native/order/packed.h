@@ -141,7 +141,7 @@ static void packed_one_row(const Row *row, const Space *space, Pieces pieces)
     each_piece(pieces, pack, &packing);
     const uint64_t most = (seen.greatest - seen.least) >> packing.dropped;
     const Seen packed = {0, most << packing.place | (((uint64_t)1 << packing.place) - 1), 0};
-    wide_by_digits(&packing.walk, pieces, &packed, packing.place);
+    wide_in_order(&packing.walk, pieces, &packed, packing.place);
     if (packing.dropped)
         each_piece(pieces, settle_pieces, &packing);
     each_piece(pieces, write_packed_pieces, &packing);

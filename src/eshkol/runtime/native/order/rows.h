@@ -1,7 +1,7 @@
 /* What order.h says, for one kind of processor (kinds.h). Numbers become keys (keys.h), and keys items, with their
    places where those are wanted or equal numbers can be told apart (items.h; packed.h, where both are put into 8
-   bytes). A few are sorted in vectors (network.h) and merged; long rows are sorted by digits, all threads sharing a
-   very long one; of parts of an order, only the numbers around them are sorted. */
+   bytes). A few are sorted in vectors (network.h) and merged; long rows are divided in vectors (quick.h), where a
+   processor can do that, and else sorted by digits, all threads sharing a very long one; of parts of an order, only the numbers around them are sorted. */
 #define FEW 64             /* items that are sorted rather than divided further */
 #define MERGED 256         /* longest row that is merged as a whole */
 #define MANY (1 << 14)     /* items from which on digits are large */
@@ -103,6 +103,7 @@ static void fill_wide(const Row *row, int64_t from, int64_t count, Placed *items
 #define KEY(x) (x)
 #define HAS_PLACE 0
 #define NETWORK narrow_network
+#define QUICK narrow_quick
 #define RUN NARROW_RUN
 #define BEFORE(x, y) ((x) < (y))
 #define FILL narrow_keys
@@ -116,6 +117,7 @@ static void fill_wide(const Row *row, int64_t from, int64_t count, Placed *items
 #define PLACE(x) ((x) & 0xFFFFFFFF)
 #define HAS_PLACE 1
 #define NETWORK wide_network
+#define QUICK wide_quick
 #define RUN WIDE_RUN
 #define BEFORE(x, y) ((x) < (y))
 #define FILL fill_narrow
@@ -128,6 +130,7 @@ static void fill_wide(const Row *row, int64_t from, int64_t count, Placed *items
 #define KEY(x) (x)
 #define HAS_PLACE 0
 #define NETWORK wide_network
+#define QUICK wide_quick
 #define RUN WIDE_RUN
 #define BEFORE(x, y) ((x) < (y))
 #define FILL wide_keys
