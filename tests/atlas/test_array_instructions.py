@@ -44,6 +44,9 @@ from eshkol.atlas.validate import extent, memory_operands, validate
 from eshkol.backends.base import Backend
 from eshkol.backends.reference import ReferenceBackend
 from eshkol.errors import ExecutionFailed, IsaError
+from eshkol.ops import TABLE
+from eshkol.ops.dtypes import uint64
+from eshkol.ops.random import DRAWS, Bits
 
 Loops = Callable[[Instruction, dict[str, np.ndarray]], np.ndarray]
 FLOAT_TYPES = [t for t in Type if t.is_float]
@@ -630,7 +633,7 @@ def test_attention(name: str, ty: Type, causal: bool) -> None:
     check(i, "output", loops, 20)
 
 
-ALL_SEEN: dict[str, Any] = {"mask": None, "bias": None}  # of attention
+ALL_SEEN: dict[str, Any] = {"mask": None, "bias": None, "dropout_key": None}  # of attention
 
 
 @checkered(causal=[False, True], ty=FLOAT_TYPES)
@@ -737,6 +740,46 @@ def test_attention_to_some_of_the_keys(seen: str) -> None:
         i = make(ROWS[f"BatchedAttentionGrad{name}"], Type.F32, **how, cotangent_strides=(3, 1))
         for output in outputs:
             check(i, output, functools.partial(sloped, which=output), 12, given(i))
+
+
+@pytest.mark.parametrize("below", [1, 100, 256])
+def test_attention_with_dropout(below: int) -> None:
+    """Which weights it leaves out is drawn here by the random bits of tensors; sums are of all weights."""
+    lies = {"batch": 2, "batches": (2,), "queries": 19, "keys": 21, "head_dim": 1, "scale": 0.5, **ALL_SEEN,
+            "query_strides": (19, 1), "key_strides": (21, 1), "value_strides": (21, 1)}  # fmt: skip
+    how: dict[str, Any] = lies | {"dropout_key": BufferOffset("dropout_key"), "dropout": below}
+    key = np.array([7, 2**32 - 5], np.uint32)
+    bits = np.asarray(TABLE["random_bits"].reference(Bits((2, 16, 8), uint64, DRAWS), key))
+    share = np.zeros((2, 19, 21))
+    for h, t, u in np.ndindex(share.shape):
+        block = int(bits[h, t // 16 * 8 + t % 8, u // 16 * 4 + u % 8 // 2])
+        word = block >> 32 if u % 2 == 0 else block & 0xFFFFFFFF
+        byte = word >> (16 * (t // 8 % 2) + 8 * (u // 8 % 2)) & 255
+        share[h, t, u] = 0 if byte < below else 256 / (256 - below)
+    assert below < 256 or not share.any()
+
+    def weighed(x: dict[str, np.ndarray]) -> tuple[np.ndarray, ...]:
+        q, k, v = (x[name].astype(np.float64).reshape(2, -1, 1) for name in ("query", "key", "value"))
+        return np.exp(0.5 * q @ k.swapaxes(1, 2)), q, k, v
+
+    def attended(i: Instruction, x: dict[str, np.ndarray]) -> np.ndarray:
+        powers, _, _, v = weighed(x)
+        return share * powers / powers.sum(-1, keepdims=True) @ v
+
+    def sloped(i: Instruction, x: dict[str, np.ndarray], *, which: str) -> np.ndarray:
+        powers, q, k, v = weighed(x)
+        sums, inner = (x[name].astype(np.float64).reshape(2, 19, 1) for name in ("sums", "inner"))
+        ct, weights = x["cotangent"].astype(np.float64).reshape(2, 19, 1), powers * 2**-sums
+        slopes = 0.5 * weights * (share * (ct @ v.swapaxes(1, 2)) - inner)
+        turned, of_value = slopes.swapaxes(1, 2), (share * weights).swapaxes(1, 2) @ ct
+        return {"output": slopes @ k, "key_output": turned @ q, "value_output": of_value}[which]
+
+    i = make(ROWS["BatchedAttention"], Type.F32, **how)
+    check(i, "output", attended, 12, {**make_inputs(i), "dropout_key": key})
+    for name, outputs in (("Query", ["output"]), ("KeyValue", ["key_output", "value_output"])):
+        i = make(ROWS[f"BatchedAttentionGrad{name}"], Type.F32, **how, cotangent_strides=(19, 1))
+        for output in outputs:
+            check(i, output, functools.partial(sloped, which=output), 40, {**make_inputs(i), "dropout_key": key})
 
 
 @pytest.mark.parametrize("causal", [False, True])
