@@ -6,6 +6,8 @@ for machines with instructions for fragments; `block_attention.py` and `block_at
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +16,7 @@ from eshkol.ops import dtypes, shapes
 from eshkol.ops.contraction import wide
 from eshkol.ops.row import HOST, STRUCTURE, Aval, HasAval, NoDerivative, Op, Shape, row
 from eshkol.schedule.kernels.products import View
+from eshkol.support import threefry
 
 _AFTER = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
 
@@ -22,8 +25,9 @@ class SeenAttention(NamedTuple):
     """softmax(scale · q · kᵀ) · v of views of … × length × dim, whose axes in front broadcast.
 
     Causal: query t attends to keys 0 … t. Window: to keys that are fewer than so many places away, unless it is 0.
-    There may be a mask, of the batch × queries × keys, which is read last: truth values, or float32 to be added to
-    scores. A query that sees nothing has a result of 0, and +∞ for the logarithm of its sum.
+    There may be a mask, of the batch × queries × keys, which is read after these: truth values, or float32 to be added
+    to scores. A query that sees nothing has a result of 0, and +∞ for the logarithm of its sum. With dropout, weights
+    are left out whose byte of random bits is less; the key of these is read last.
     """
 
     q: View
@@ -33,6 +37,7 @@ class SeenAttention(NamedTuple):
     causal: bool
     window: int = 0
     mask: View | None = None
+    dropout: int = 0
 
     @property
     def in_part(self) -> bool:
@@ -77,6 +82,14 @@ def _scores(a: SeenAttention, q: Any, k: Any, *masks: Any) -> Any:
     return scores
 
 
+def _shared(a: SeenAttention, x: Any, given: Sequence[Any]) -> Any:
+    """Weights, or what is multiplied with them, with dropout."""
+    if not a.dropout:
+        return x
+    left_out = threefry.dropped(given[-1], math.prod(a.batch), *x.shape[-2:], a.dropout).reshape(x.shape)
+    return np.where(left_out, np.float32(0), x * np.float32(threefry.kept(a.dropout)))
+
+
 def _with_sums(a: SeenAttention, q: Any, k: Any, v: Any, *masks: Any) -> tuple[Any, Any]:
     scores = _scores(a, q, k, *masks)
     greatest = scores.max(-1, keepdims=True)
@@ -86,7 +99,7 @@ def _with_sums(a: SeenAttention, q: Any, k: Any, v: Any, *masks: Any) -> tuple[A
         weights, sums = powers / total, (greatest + np.log(total)) / np.log(2)
     if a.in_part:
         weights, sums = (np.where(np.isneginf(greatest), x, y) for x, y in ((0, weights), (np.inf, sums)))
-    return np.matmul(weights, wide(a.v.array(v))), sums.astype(np.float32)[..., 0]
+    return np.matmul(_shared(a, weights, masks), wide(a.v.array(v))), sums.astype(np.float32)[..., 0]
 
 
 SEEN_ATTENTION: Op = row(Op(
@@ -121,7 +134,8 @@ def _gradients(
     weights = np.exp2(_scores(seen, q, k, *masks) / np.float32(np.log(2)) - sums[..., None])
     (q, k, v), ct = (wide(view.array(x)) for view, x in zip(seen[:3], (q, k, v), strict=True)), a.cotangent.array(ct)
     ct = wide(ct)
-    of_scores = weights * (np.matmul(ct, np.swapaxes(v, -1, -2)) - inner[..., None]) * np.float32(seen.scale)
+    slopes = _shared(seen, np.matmul(ct, np.swapaxes(v, -1, -2)), masks) - inner[..., None]
+    of_scores, weights = weights * slopes * np.float32(seen.scale), _shared(seen, weights, masks)
     turned = np.swapaxes(of_scores, -1, -2)
     found = np.matmul(of_scores, k), np.matmul(turned, q), np.matmul(np.swapaxes(weights, -1, -2), ct)
     if not seen.grouped:

@@ -55,12 +55,12 @@ def is_attention(node: Node) -> bool:
 def attends(a: SeenAttention, dtype: dtypes.DType, target: MachineDescription) -> bool:
     """Whether a machine has a kernel for such attention: rows of whole chunks, of one width, in fragments.
 
-    Heads may be wider than those of its tiles, and see only some keys, where attention is done as a whole.
+    Heads may be wider than those of its tiles, see only some keys, and drop weights, where it is done as a whole.
     """
     if target.matrices is None or TYPES.get(dtype) not in target.matrices.types or a.scale <= 0:
         return False
     width = a.q.shape[-1]
-    if (a.in_part or not in_tiles(width, target)) and not is_whole_attention(a, target):
+    if (a.in_part or a.dropout or not in_tiles(width, target)) and not is_whole_attention(a, target):
         return False
     if width > target.widest_head and not in_tiles(width, target):
         return False
@@ -76,7 +76,8 @@ def _size(a: SeenAttention) -> int:
 
 def in_fragments(a: SeenAttention, target: MachineDescription) -> bool:
     """Whether attention of such a size, to such keys, could be in fragments, and its gradients too."""
-    return in_tiles(a.q.shape[-1], target) and not a.grouped and not a.in_part and _size(a) < LARGEST
+    whole = a.grouped or a.in_part or a.dropout
+    return in_tiles(a.q.shape[-1], target) and not whole and _size(a) < LARGEST
 
 
 def in_tiles(width: int, target: MachineDescription) -> bool:

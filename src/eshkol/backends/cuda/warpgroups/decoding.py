@@ -65,7 +65,7 @@ FEWEST = 256  # keys from which on it is worth while
 def tile_for(d: Decoding, processors: int) -> Tile | None:
     """The tile, if there is one for so many rows: in parts until processors have two blocks each."""
     widest = next((widest for widest in SHAPES if d.width <= widest), None)
-    if widest is None or d.rows > ROWS or d.keys < FEWEST or d.sight.causal or d.sight.window:
+    if widest is None or d.rows > ROWS or d.keys < FEWEST or d.sight.causal or d.sight.window or d.sight.dropout:
         return None
     keys, stages = SHAPES[widest]
     parts, heads = 1, math.prod(d.batch)

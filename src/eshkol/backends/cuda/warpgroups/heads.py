@@ -229,10 +229,12 @@ class HeadWriter(ABC):
         """The two rows that a thread has scores of, or the last of so many."""
         return [self.k.op("min.u32", self.k.add(self.row, 8 * half), lines - 1) for half in range(2)]
 
-    def pack(self, packed: Sequence[str], values: Sequence[str]) -> None:
+    def pack(self, packed: Sequence[str], values: Sequence[str], *, least: bool = False) -> None:
+        """Round, in pairs; to no less than 0 if that is the least."""
+        rounding = "rn.relu" if least else "rn"
         for number, register in enumerate(packed):
             low, high = values[2 * number :][:2]
-            self.k.do(f"cvt.rn.{NAMES[self.ty]}x2.f32", register, high, low)
+            self.k.do(f"cvt.{rounding}.{NAMES[self.ty]}x2.f32", register, high, low)
 
     def store(self, results: Sequence[Result], down: str | None = None) -> None:
         """Results, rounded, to where rows of the group were, from where the machine begins to copy them.

@@ -41,6 +41,7 @@ from eshkol.backends.cuda.warpgroups.attention_gradients import Gradients
 from eshkol.backends.cuda.warpgroups.choices import Pick, by_model
 from eshkol.backends.cuda.warpgroups.convolutions import Convolution
 from eshkol.backends.cuda.warpgroups.decoding import Decoding
+from eshkol.backends.cuda.warpgroups.dropout import Dropout
 from eshkol.backends.cuda.warpgroups.heads import Rows
 from eshkol.backends.cuda.warpgroups.input_gradients import SpreadGradient
 from eshkol.backends.cuda.warpgroups.maps import TensorMap
@@ -49,6 +50,7 @@ from eshkol.backends.cuda.warpgroups.ring import NAMES
 from eshkol.backends.cuda.warpgroups.sight import Mask, Sight
 from eshkol.backends.cuda.warpgroups.weight_gradients import Summed, WeightGradient
 from eshkol.backends.lanes.layout import Layout
+from eshkol.support import threefry
 
 CAPABILITY = (9, 0)  # the one that has these instructions
 
@@ -271,9 +273,9 @@ def _attends(i: Instruction, matrices: Sequence[Address], numbers: Sequence[Addr
     if i.ty not in NAMES or 0 in (i.batch, i.queries):
         return False
     masks = [x for x in (i.mask, i.bias) if x is not None]
-    if len(masks) > 1:
+    if len(masks) > 1 or i.dropout == threefry.BYTES:
         return False
-    numbers = [*numbers, *([] if i.bias is None else [i.bias])]
+    numbers = [*numbers, *(x for x in (i.bias, i.dropout_key) if x is not None)]
     return all(isinstance(x, BufferOffset) for x in (*matrices, *numbers, *masks)) and not any(
         isinstance(x, BufferOffset) and x.offset % 4 for x in numbers
     )
@@ -282,12 +284,13 @@ def _attends(i: Instruction, matrices: Sequence[Address], numbers: Sequence[Addr
 def _sight(i: Instruction, layout: Layout) -> Sight:
     """Which keys are seen. A window is none where all keys are within it."""
     window = i.window if 0 < i.window < max(i.queries, i.keys) else 0
+    dropout = Dropout(i.dropout, _address(i.dropout_key, layout)) if isinstance(i.dropout_key, BufferOffset) else None
     x = i.bias if i.mask is None else i.mask
     if not isinstance(x, BufferOffset):
-        return Sight(i.causal, window)
+        return Sight(i.causal, window, None, dropout)
     steps = mask_strides(i)
     apart = tuple(steps[axis] for axis in _kept(i))
-    return Sight(i.causal, window, Mask(_address(x, layout), i.mask is None, apart, steps[-1]))
+    return Sight(i.causal, window, Mask(_address(x, layout), i.mask is None, apart, steps[-1]), dropout)
 
 
 def _kept(i: Instruction) -> list[int]:

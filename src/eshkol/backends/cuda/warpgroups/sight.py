@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from eshkol.backends.cuda.warpgroups.dropout import Dropout
 from eshkol.backends.cuda.warpgroups.ptx import Kernel, listed, real
 
 NOTHING = "0fFF800000"  # -∞
@@ -37,11 +38,13 @@ class Mask:
 
 @dataclass(frozen=True)
 class Sight:
-    """Of query t: keys up to t where it is causal, fewer than a window (0: none) away, and where a mask lets it see."""
+    """Of query t: keys up to t where it is causal, fewer than a window (0: none) away, and where a mask lets it see;
+    of those some may be dropped, of which all is known but what they weigh."""
 
     causal: bool
     window: int = 0
     mask: Mask | None = None
+    dropout: Dropout | None = None
 
     @property
     def ahead(self) -> int | None:
