@@ -207,6 +207,8 @@ scaled_dot_product_attention.scale | what products of queries and keys are multi
 attention_weights.scale | what products of queries and keys are multiplied with; 1/√dim unless given
 scaled_dot_product_attention.mask | truth values: who may attend to what; or numbers that are added
 attention_weights.mask | truth values: who may attend to what; or numbers that are added
+scaled_dot_product_attention.key_lengths | how many keys each sample has: integers, of the axes in front of heads
+scaled_dot_product_attention.offsets | where sequences begin that lie one after another, and where the last ends
 scaled_dot_product_attention.dropout | the probability with which a weight is left out
 scaled_dot_product_attention.dropout_key | the key of random numbers that says which weights are left out
 scaled_dot_product_attention.window | within how many places keys are attended to; all unless given
