@@ -633,7 +633,7 @@ def test_attention(name: str, ty: Type, causal: bool) -> None:
     check(i, "output", loops, 20)
 
 
-ALL_SEEN: dict[str, Any] = {"mask": None, "bias": None, "dropout_key": None}  # of attention
+ALL_SEEN: dict[str, Any] = dict.fromkeys(("mask", "bias", "lengths", "spans", "dropout_key"))  # of attention
 
 
 @checkered(causal=[False, True], ty=FLOAT_TYPES)
@@ -692,18 +692,22 @@ def test_batched_attention_gradients(ty: Type, causal: bool, queries: int, keys:
         check(make(ROWS[name], ty, **operands), output, functools.partial(loops, which=which), 12)
 
 
-@pytest.mark.parametrize("seen", ["causal window", "window", "mask", "bias"])
+@pytest.mark.parametrize("seen", ["causal window", "window", "mask", "bias", "lengths", "spans"])
 def test_attention_to_some_of_the_keys(seen: str) -> None:
     """With gradients; the last query sees nothing, and a window of one place leaves the second key to one query."""
+    count = 3 if seen == "spans" else 2
     row = {"window": {"window": 1}, "causal window": {"window": 2, "causal": True}}
-    lies = {"batch": 1, "batches": (1,), "queries": 3, "keys": 2, "head_dim": 1, "scale": 0.5,
-            "query_strides": (3, 1), "key_strides": (2, 1), "value_strides": (2, 1)}  # fmt: skip
+    lies = {"batch": 1, "batches": (1,), "queries": 3, "keys": count, "head_dim": 1, "scale": 0.5,
+            "query_strides": (3, 1), "key_strides": (count, 1), "value_strides": (count, 1)}  # fmt: skip
     how = {**lies, **ALL_SEEN, **row.get(seen, {})}
     if seen in ("mask", "bias"):
         how |= {seen: BufferOffset(seen), "mask_strides": (0, 2)}
-    apart = np.arange(3)[:, None] - np.arange(2)
+    if seen in ("lengths", "spans"):
+        how |= {seen: BufferOffset(seen), **({"lengths_strides": (0,)} if seen == "lengths" else {})}
+    apart = np.arange(3)[:, None] - np.arange(count)
     near = {"window": abs(apart) < 1, "causal window": (apart >= 0) & (apart < 2)}
     added = np.array([[0.5, -1], [-np.inf, 0.25], [-np.inf, -np.inf]])
+    near |= {"lengths": np.arange(2) < [[1]] * 3, "spans": np.array([[0, 0, 0], [0, 1, 1], [0, 1, 1]], bool)}
     if seen in ("mask", "bias"):
         near[seen] = np.isfinite(added)
 
@@ -727,7 +731,8 @@ def test_attention_to_some_of_the_keys(seen: str) -> None:
         return {"output": slopes @ k, "key_output": turned @ q, "value_output": of_value}[which]
 
     def given(i: Instruction) -> dict[str, np.ndarray]:
-        masks = {"mask": np.isfinite(added).astype(np.uint8).ravel(), "bias": added.astype(np.float32).ravel()}
+        masks = {"mask": np.isfinite(added).astype(np.uint8).ravel(), "bias": added.astype(np.float32).ravel(),
+                 "lengths": np.array([1], np.int32), "spans": np.array([0, 1, 1, 0, 3, 3], np.int32)}  # fmt: skip
         return {**make_inputs(i), **{name: x for name, x in masks.items() if name == seen}}
 
     i = make(ROWS["BatchedAttention"], Type.F32, **how)
@@ -742,15 +747,15 @@ def test_attention_to_some_of_the_keys(seen: str) -> None:
             check(i, output, functools.partial(sloped, which=output), 12, given(i))
 
 
-@pytest.mark.parametrize("below", [1, 100, 256])
+@pytest.mark.parametrize("below", [100, 256])
 def test_attention_with_dropout(below: int) -> None:
     """Which weights it leaves out is drawn here by the random bits of tensors; sums are of all weights."""
-    lies = {"batch": 2, "batches": (2,), "queries": 19, "keys": 21, "head_dim": 1, "scale": 0.5, **ALL_SEEN,
-            "query_strides": (19, 1), "key_strides": (21, 1), "value_strides": (21, 1)}  # fmt: skip
+    lies = {"batch": 2, "batches": (2,), "queries": 17, "keys": 11, "head_dim": 1, "scale": 0.5, **ALL_SEEN,
+            "query_strides": (17, 1), "key_strides": (11, 1), "value_strides": (11, 1)}  # fmt: skip
     how: dict[str, Any] = lies | {"dropout_key": BufferOffset("dropout_key"), "dropout": below}
     key = np.array([7, 2**32 - 5], np.uint32)
-    bits = np.asarray(TABLE["random_bits"].reference(Bits((2, 16, 8), uint64, DRAWS), key))
-    share = np.zeros((2, 19, 21))
+    bits = np.asarray(TABLE["random_bits"].reference(Bits((2, 16, 4), uint64, DRAWS), key))
+    share = np.zeros((2, 17, 11))
     for h, t, u in np.ndindex(share.shape):
         block = int(bits[h, t // 16 * 8 + t % 8, u // 16 * 4 + u % 8 // 2])
         word = block >> 32 if u % 2 == 0 else block & 0xFFFFFFFF
@@ -768,8 +773,8 @@ def test_attention_with_dropout(below: int) -> None:
 
     def sloped(i: Instruction, x: dict[str, np.ndarray], *, which: str) -> np.ndarray:
         powers, q, k, v = weighed(x)
-        sums, inner = (x[name].astype(np.float64).reshape(2, 19, 1) for name in ("sums", "inner"))
-        ct, weights = x["cotangent"].astype(np.float64).reshape(2, 19, 1), powers * 2**-sums
+        sums, inner = (x[name].astype(np.float64).reshape(2, 17, 1) for name in ("sums", "inner"))
+        ct, weights = x["cotangent"].astype(np.float64).reshape(2, 17, 1), powers * 2**-sums
         slopes = 0.5 * weights * (share * (ct @ v.swapaxes(1, 2)) - inner)
         turned, of_value = slopes.swapaxes(1, 2), (share * weights).swapaxes(1, 2) @ ct
         return {"output": slopes @ k, "key_output": turned @ q, "value_output": of_value}[which]
@@ -777,7 +782,7 @@ def test_attention_with_dropout(below: int) -> None:
     i = make(ROWS["BatchedAttention"], Type.F32, **how)
     check(i, "output", attended, 12, {**make_inputs(i), "dropout_key": key})
     for name, outputs in (("Query", ["output"]), ("KeyValue", ["key_output", "value_output"])):
-        i = make(ROWS[f"BatchedAttentionGrad{name}"], Type.F32, **how, cotangent_strides=(19, 1))
+        i = make(ROWS[f"BatchedAttentionGrad{name}"], Type.F32, **how, cotangent_strides=(17, 1))
         for output in outputs:
             check(i, output, functools.partial(sloped, which=output), 40, {**make_inputs(i), "dropout_key": key})
 

@@ -42,10 +42,11 @@ def _weights(i: Instruction, given: tuple[Array, ...]) -> tuple[Array, Array, li
     """Weights with their dropout, gradients of the scores, and the matrices of the operands."""
     q, k, v, ct = found = [matrices(i, name, x) for name, x in zip(OPERANDS, given, strict=False)]
     sums, inner = (x.reshape(*i.batches, i.queries, 1) for x in given[len(OPERANDS) :][:2])
-    seen = scores(i, q, k, given[len(OPERANDS) + 2 :])
+    rest = given[len(OPERANDS) + len(NUMBERS) :]
+    seen = scores(i, q, k, rest)
     weights = np.exp(seen - sums / LOG2_E)
-    slopes = weights * (shared(i, ct @ v.swapaxes(-1, -2), given) - inner) * i.scale
-    weights, slopes = (np.where(np.isneginf(seen), 0, x) for x in (shared(i, weights, given), slopes))
+    slopes = weights * (shared(i, ct @ v.swapaxes(-1, -2), rest) - inner) * i.scale
+    weights, slopes = (np.where(np.isneginf(seen), 0, x) for x in (shared(i, weights, rest), slopes))
     return weights, slopes, found
 
 

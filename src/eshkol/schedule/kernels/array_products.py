@@ -117,14 +117,18 @@ def whole_attention_kernel(node: Node) -> Kernel:
 def _seen(a: SeenAttention, node: Node) -> dict[str, Any]:
     """Which keys are seen, and which weights dropped, in the words of the instructions: what is read last."""
     found: dict[str, Any] = {"window": a.window} if a.window else {}
-    last = len(node.inputs) - 1
     if a.dropout:
-        found |= {"dropout": a.dropout, "dropout_key": BufferOffset(f"x{last}")}
-        last -= 1
-    if a.mask is not None:
-        x = node.inputs[last]
-        place = BufferOffset(f"x{last}", a.mask.offset * TYPES[x.dtype].size_bytes)
-        found |= {"mask" if x.dtype.is_bool else "bias": place, "mask_strides": (*a.steps(a.mask), a.mask.strides[-2])}
+        found["dropout"] = a.dropout
+    if a.lengths is not None:
+        found["lengths_strides"] = a.lengths
+    for n, name in enumerate(a.last, len(node.inputs) - len(a.last)):
+        if name != "mask":
+            found[name] = BufferOffset(f"x{n}")
+        elif a.mask is not None:
+            x = node.inputs[n]
+            place = BufferOffset(f"x{n}", a.mask.offset * TYPES[x.dtype].size_bytes)
+            steps = (*a.steps(a.mask), a.mask.strides[-2])
+            found |= {"mask" if x.dtype.is_bool else "bias": place, "mask_strides": steps}
     return found
 
 

@@ -21,13 +21,18 @@ from eshkol.support import threefry
 _AFTER = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
 
 
+LAST = ("mask", "lengths", "spans", "dropout_key")
+
+
 class SeenAttention(NamedTuple):
     """softmax(scale · q · kᵀ) · v of views of … × length × dim, whose axes in front broadcast.
 
     Causal: query t attends to keys 0 … t. Window: to keys that are fewer than so many places away, unless it is 0.
     There may be a mask, of the batch × queries × keys, which is read after these: truth values, or float32 to be added
     to scores. A query that sees nothing has a result of 0, and +∞ for the logarithm of its sum. With dropout, weights
-    are left out whose byte of random bits is less; the key of these is read last.
+    are left out whose byte of random bits is less. Samples may have fewer keys, of which the lengths are so far apart
+    along the axes of the batch, and places may be those of packed sequences, each with a span. Read last are whichever
+    there are of a mask, lengths, spans, and a key of dropout.
     """
 
     q: View
@@ -38,11 +43,19 @@ class SeenAttention(NamedTuple):
     window: int = 0
     mask: View | None = None
     dropout: int = 0
+    lengths: tuple[int, ...] | None = None
+    packed: bool = False
+
+    @property
+    def last(self) -> list[str]:
+        """What is read last."""
+        there = self.mask is not None, self.lengths is not None, self.packed, self.dropout > 0
+        return [name for name, is_there in zip(LAST, there, strict=True) if is_there]
 
     @property
     def in_part(self) -> bool:
         """Whether there may be queries that see nothing."""
-        return self.window > 0 or self.mask is not None
+        return self.window > 0 or self.mask is not None or self.lengths is not None or self.packed
 
     @property
     def batch(self) -> Shape:
@@ -76,9 +89,16 @@ def _scores(a: SeenAttention, q: Any, k: Any, *masks: Any) -> Any:
         scores = np.where(apart >= 0, scores, -np.inf)
     if a.window:
         scores = np.where(abs(apart) < a.window, scores, -np.inf)
+    given, places = dict(zip(a.last, masks, strict=True)), np.arange(scores.shape[-1])
     if a.mask is not None:
-        seen = a.mask.array(masks[0])
+        seen = a.mask.array(given["mask"])
         scores = np.where(seen, scores, -np.inf) if seen.dtype == np.bool_ else scores + seen
+    if a.lengths is not None:
+        lengths = View(0, a.batch, a.lengths).array(given["lengths"])
+        scores = np.where(places < lengths[..., None, None], scores, -np.inf)
+    if a.packed:
+        begin, end = given["spans"][..., None]
+        scores = np.where((places >= begin) & (places < end), scores, -np.inf)
     return scores
 
 

@@ -165,6 +165,15 @@ class _Heads(NamedTuple):
         offset, shape, strides = found.view
         return found._replace(view=View(offset, (*shape[:-2], 1, *shape[-2:]), (*strides[:-2], 0, *strides[-2:])))
 
+    def lengths(self, lengths: Node) -> tuple[int, ...]:
+        """How far apart those of samples lie, along the axes of the batch."""
+        steps = [1]
+        for extent in lengths.shape[:0:-1]:
+            steps.insert(0, steps[0] * extent)
+        apart = [step if extent > 1 else 0 for step, extent in zip(steps, lengths.shape, strict=False)]
+        lead = len(self.apart) - 3 - len(lengths.shape)
+        return *(0,) * lead, *apart, 0, *((0,) if self.shared > 1 else ())
+
     def mask(self, mask: Node) -> Operand:
         """What a mask is read from, as one of the batch × queries × keys."""
         found = operand(mask)
@@ -198,6 +207,7 @@ class _Attention(NamedTuple):
     heads: _Heads
     operands: tuple[Operand, Operand, Operand]
     masked: Operand | None
+    further: tuple[Node, ...]  # lengths, and spans
     attrs: SeenAttention
     result: Node | None
 
@@ -211,7 +221,8 @@ class _Attention(NamedTuple):
 
     @property
     def keys(self) -> tuple[Node, ...]:
-        return () if self.dropout is None else (self.dropout.key,)
+        """What is read last, but for a mask."""
+        return *self.further, *(() if self.dropout is None else (self.dropout.key,))
 
     @property
     def choices(self) -> list[_Choice]:
@@ -298,7 +309,10 @@ def _attention(softmax: Node, users: Users, target: MachineDescription) -> Itera
                 break
     if seen is None:
         return
-    causal, window, seen_by = sight(None if mask is None else mask.allowed(), added)
+    causal, window, seen_by, lengths, spans = sight(None if mask is None else mask.allowed(), added)
+    if spans is not None and spans.ndim > 2:
+        return
+    further = tuple(x for x in (lengths, spans) if x is not None)
     heads, product = seen
     q = heads.lines(product.inputs[0], _widened)
     k = _widened(product.inputs[1])
@@ -318,7 +332,12 @@ def _attention(softmax: Node, users: Users, target: MachineDescription) -> Itera
             if chosen.view.shape[:-2] != attrs.batch:
                 continue
             attrs = attrs._replace(mask=chosen.view)
-        kept = 1.0
+        if lengths is not None:
+            steps = heads.lengths(lengths)
+            if len(steps) != len(attrs.batch):
+                continue
+            attrs = attrs._replace(lengths=steps)
+        attrs, kept = attrs._replace(packed=spans is not None), 1.0
         if dropout is not None:
             if used.shape != softmax.shape or count(used.shape[:-2]) != count(attrs.batch):
                 continue
@@ -330,7 +349,7 @@ def _attention(softmax: Node, users: Users, target: MachineDescription) -> Itera
         if result is None or (
             result.dtype is q.base.dtype and result.shape == shape and result.size == count(attrs.shape)
         ):
-            yield _Attention(softmax, mask, dropout, used, product, heads, (q, k, v), chosen, attrs, result)
+            yield _Attention(softmax, mask, dropout, used, product, heads, (q, k, v), chosen, further, attrs, result)
 
 
 def _widened(x: Node) -> Operand:
