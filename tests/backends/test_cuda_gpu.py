@@ -231,6 +231,47 @@ def test_heads_that_share_keys(heads, shared, queries, keys, width, causal):
         np.testing.assert_allclose(got, one.numpy(), atol=0.02 * np.abs(one.numpy()).max())
 
 
+KEY = np.array([5, 2**31 + 9], np.uint32)
+
+
+@pytest.mark.parametrize(("shape", "how", "given"), [
+    ((2, 4, 4, 300, 300, 64), {"dropout": 0.1}, {"dropout_key": KEY}),
+    ((1, 4, 2, 1000, 777, 128), {"dropout": 0.25, "is_causal": True}, {"dropout_key": KEY}),
+    ((2, 3, 3, 260, 301, 256), {"dropout": 0.5}, {"dropout_key": KEY}),
+    ((3, 4, 4, 300, 500, 64), {}, {"key_lengths": np.array([500, 0, 129])}),
+    ((3, 4, 2, 700, 700, 128), {"is_causal": True}, {"key_lengths": np.array([1, 700, 300])}),
+    ((2, 2, 2, 260, 260, 160), {"window": 40}, {"key_lengths": np.array([100, 260])}),
+    ((1, 4, 4, 1000, 1000, 64), {"is_causal": True}, {"offsets": np.array([0, 1, 200, 200, 640, 1000])}),
+    ((1, 4, 1, 900, 900, 128), {}, {"offsets": np.array([7, 300, 301, 800])}),
+    ((2, 4, 2, 600, 600, 80), {"dropout": 0.2, "window": 99},
+     {"offsets": np.array([0, 100, 600]), "key_lengths": np.array([600, 333]), "dropout_key": KEY}),
+])  # fmt: skip
+def test_attention_with_dropout_and_of_several_lengths(shape, how, given):
+    """With gradients, as the CPU has it, which draws the same random bits; the same bits each time."""
+    b, heads, shared, queries, keys, width = shape
+    shapes = [(b, heads, queries, width), *[(b, shared, keys, width)] * 2, (b, heads, queries, width)]
+
+    def trained(q, k, v, ct, *rest):
+        more = dict(zip(given, rest, strict=True))
+
+        def attend(q, k, v):
+            return ek.scaled_dot_product_attention(q, k, v, **how, **more)
+
+        gradients = ek.grad(lambda q, k, v: (attend(q, k, v) * ct).astype("float32").sum(), argnums=(0, 1, 2))
+        return attend(q, k, v), *gradients(q, k, v)
+
+    with ek.device("cuda"):
+        arrays = [ek.tensor(RNG.standard_normal(shape), dtype="bfloat16") for shape in shapes]
+        rest = [ek.tensor(x) for x in given.values()]
+        found, again = ([x.astype("float32").numpy() for x in ek.jit(trained)(*arrays, *rest)] for _ in range(2))
+        wide = [x.astype("float32").numpy() for x in arrays]
+    with ek.device("cpu"):
+        wanted = [x.numpy() for x in trained(*map(ek.tensor, (*wide, *given.values())))]
+    for got, same, one in zip(found, again, wanted, strict=True):
+        np.testing.assert_array_equal(got, same)
+        np.testing.assert_allclose(got, one, atol=0.02 * np.abs(one).max())
+
+
 def padding(b, h, n, m):
     return (np.arange(m) < np.linspace(m, 0, b).astype(int)[:, None])[:, None, None, :]
 
@@ -283,6 +324,21 @@ def test_few_queries_of_many_keys(b, heads, shared, queries, keys, width, mask):
     np.testing.assert_array_equal(found, again)
     with ek.device("cpu"):
         wanted = ek.scaled_dot_product_attention(*map(ek.tensor, (*wide, *masks))).numpy()
+    np.testing.assert_allclose(found, wanted, atol=0.01 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize(("heads", "shared", "queries", "keys", "width"), [
+    (4, 4, 1, 1000, 64), (32, 8, 1, 4096, 128), (8, 2, 3, 777, 80),
+])  # fmt: skip
+def test_few_queries_of_as_many_keys_as_each_sample_has(heads, shared, queries, keys, width):
+    shapes, lengths = [(5, heads, queries, width), *[(5, shared, keys, width)] * 2], np.array([keys, 0, 1, 300, keys - 1])
+    with ek.device("cuda"):
+        given = [ek.tensor(RNG.standard_normal(shape), dtype="bfloat16") for shape in shapes]
+        attend = ek.jit(lambda q, k, v, n: ek.scaled_dot_product_attention(q, k, v, key_lengths=n))
+        found = attend(*given, ek.tensor(lengths)).astype("float32").numpy()
+        wide = [x.astype("float32").numpy() for x in given]
+    with ek.device("cpu"):
+        wanted = ek.scaled_dot_product_attention(*map(ek.tensor, wide), key_lengths=ek.tensor(lengths)).numpy()
     np.testing.assert_allclose(found, wanted, atol=0.01 * np.abs(wanted).max())
 
 

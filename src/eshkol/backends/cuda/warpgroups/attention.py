@@ -137,7 +137,10 @@ class AttentionWriter(HeadWriter):
         self.find(a.queries, backwards=a.sight.causal)  # those with the most keys begin first
         begin, end = self.seen(a.keys, self.tile.keys)
         self.across = end
-        if a.sight.behind is not None:  # queries that see nothing look at the last tile
+        if a.sight.confined:
+            end = k.op("max.u32", end, 1)
+            self.across = end
+        if a.sight.behind is not None or a.sight.confined:  # queries that see nothing look at the last tile
             begin = k.op("min.u32", begin, k.op("sub.u32", end, 1))
             self.across = k.op("sub.u32", end, begin)
         self.last = k.op("sub.u32", end, 1)
@@ -174,6 +177,8 @@ class AttentionWriter(HeadWriter):
         self.scale = real(a.scale * math.log2(math.e))
         self.factor = real(1.0) if a.sight.added else self.scale  # of scores, when something has been added to them
         self.looking = None if a.sight.mask is None else Looking(k, a.sight.mask, self.places)
+        if self.confines is not None:
+            self.confines.settle(self.rows(a.queries))
         dropout = a.sight.dropout
         self.dropping = None if dropout is None else Dropping(k, dropout, a.queries, a.keys, self.lane)
         self.greatest = [k.op("mov.f32", real(LOWEST), kind="f32") for _ in range(2)]

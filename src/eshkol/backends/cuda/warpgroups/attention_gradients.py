@@ -32,6 +32,7 @@ from dataclasses import dataclass, replace
 
 from eshkol.atlas.types import Type
 from eshkol.backends.cuda.warpgroups import ring as rings
+from eshkol.backends.cuda.warpgroups.confines import Confines
 from eshkol.backends.cuda.warpgroups.dropout import Dropping, mark
 from eshkol.backends.cuda.warpgroups.heads import HeadTile, HeadWriter, Result, Rows
 from eshkol.backends.cuda.warpgroups.maps import TensorMap
@@ -291,6 +292,8 @@ class _Writer(HeadWriter):
             k.do("mov.f32", register, real(0.0))
         self.scale = real(g.scale * math.log2(math.e))
         self.factor = real(1.0) if g.sight.added else self.scale  # of scores, when something has been added to them
+        if self.confines is not None:
+            self.confines.settle(self.rows(g.lines[0]))
         dropout = g.sight.dropout
         self.dropping = None if dropout is None else Dropping(k, dropout, g.queries, g.keys, self.lane)
         self.always, never = self.constants()
@@ -457,6 +460,13 @@ class _OfKeys(_Writer):
         if g.sight.behind is not None:
             most = k.divided(k.add(self.first, self.high + g.sight.behind + others - 2), others)[0]
             end = k.op("min.u32", end, most)
+        if g.sight.confined:
+            self.confines = Confines(k, g.sight, self.places, g.keys, self.thread)
+            if g.sight.spans is not None:
+                begin, end = self.confines.narrowed(begin, end, self.first, self.high, others)
+            if g.sight.lengths is not None:  # nobody sees keys that are not there
+                beyond = k.op("setp.ge.u32", self.first, self.confines.length, kind="pred")
+                end = k.op("selp.u32", 0, end, beyond)
         self.settle(begin, end)
 
     def copy(self) -> None:
@@ -515,6 +525,9 @@ class _OfKeys(_Writer):
         column = k.add(start, pair)
         if self.looking is not None:
             self.looking.turned(self.scores, self.rows(g.keys), column, g.queries, self.scale)
+        if self.confines is not None:
+            self.confines.hide(self.scores, start, column, tile.others)
+            self.confines.hide_rows(self.scores, self.row, self.first, self.high)
         if g.sight.ahead is not None:
             last = k.add(self.first, ROWS - 1)
             if not tile.parted:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from eshkol.backends.cuda.warpgroups import ring as rings
 from eshkol.backends.cuda.warpgroups.attention import Attention, AttentionWriter
 from eshkol.backends.cuda.warpgroups.attention import Tile as AttentionTile
+from eshkol.backends.cuda.warpgroups.confines import Confines
 from eshkol.backends.cuda.warpgroups.maps import LINE_ELEMENTS, Axis, TensorMap
 from eshkol.backends.cuda.warpgroups.ptx import GROUP, listed, real
 from eshkol.backends.cuda.warpgroups.ring import LINE, NAMES, ROWS
@@ -65,7 +66,8 @@ FEWEST = 256  # keys from which on it is worth while
 def tile_for(d: Decoding, processors: int) -> Tile | None:
     """The tile, if there is one for so many rows: in parts until processors have two blocks each."""
     widest = next((widest for widest in SHAPES if d.width <= widest), None)
-    if widest is None or d.rows > ROWS or d.keys < FEWEST or d.sight.causal or d.sight.window or d.sight.dropout:
+    near = d.sight.causal or d.sight.window or d.sight.dropout or d.sight.spans
+    if widest is None or d.rows > ROWS or d.keys < FEWEST or near:
         return None
     keys, stages = SHAPES[widest]
     parts, heads = 1, math.prod(d.batch)
@@ -107,9 +109,16 @@ class _Writer(AttentionWriter):
         which, part = k.divided(k.special("ctaid.x"), self.parts)
         self.locate(which)
         self.first, self.part = k.number(0), part
-        tiles = -(-self.d.keys // keys)
+        tiles: str | int = -(-self.d.keys // keys)
+        if self.sight.confined:
+            self.confines = Confines(k, self.sight, self.places, self.d.keys, self.thread)
+            tiles = k.divided(k.add(self.confines.length, keys - 1), keys)[0]
         begin, end = (k.divided(k.mul(k.add(part, n), tiles), self.parts)[0] for n in range(2))
         self.across, self.last = k.op("sub.u32", end, begin), k.op("sub.u32", end, 1)
+        if self.confines is not None:  # who has no tile looks at one, and sees nothing of it
+            none = k.equal(self.across, 0)
+            self.confines.length = k.op("selp.u32", 0, self.confines.length, none)
+            self.across, self.last = k.op("max.u32", self.across, 1), k.op("max.s32", self.last, 0)
 
     def bring_queries(self) -> None:
         k, d, zero = self.k, self.d, self.k.number(0)

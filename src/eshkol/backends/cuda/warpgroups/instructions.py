@@ -47,7 +47,7 @@ from eshkol.backends.cuda.warpgroups.input_gradients import SpreadGradient
 from eshkol.backends.cuda.warpgroups.maps import TensorMap
 from eshkol.backends.cuda.warpgroups.products import Matrices, Product
 from eshkol.backends.cuda.warpgroups.ring import NAMES
-from eshkol.backends.cuda.warpgroups.sight import Mask, Sight
+from eshkol.backends.cuda.warpgroups.sight import Lengths, Mask, Sight
 from eshkol.backends.cuda.warpgroups.weight_gradients import Summed, WeightGradient
 from eshkol.backends.lanes.layout import Layout
 from eshkol.support import threefry
@@ -275,7 +275,7 @@ def _attends(i: Instruction, matrices: Sequence[Address], numbers: Sequence[Addr
     masks = [x for x in (i.mask, i.bias) if x is not None]
     if len(masks) > 1 or i.dropout == threefry.BYTES:
         return False
-    numbers = [*numbers, *(x for x in (i.bias, i.dropout_key) if x is not None)]
+    numbers = [*numbers, *(x for x in (i.bias, i.lengths, i.spans, i.dropout_key) if x is not None)]
     return all(isinstance(x, BufferOffset) for x in (*matrices, *numbers, *masks)) and not any(
         isinstance(x, BufferOffset) and x.offset % 4 for x in numbers
     )
@@ -284,13 +284,20 @@ def _attends(i: Instruction, matrices: Sequence[Address], numbers: Sequence[Addr
 def _sight(i: Instruction, layout: Layout) -> Sight:
     """Which keys are seen. A window is none where all keys are within it."""
     window = i.window if 0 < i.window < max(i.queries, i.keys) else 0
-    dropout = Dropout(i.dropout, _address(i.dropout_key, layout)) if isinstance(i.dropout_key, BufferOffset) else None
+    found = Sight(i.causal, window)
     x = i.bias if i.mask is None else i.mask
-    if not isinstance(x, BufferOffset):
-        return Sight(i.causal, window, None, dropout)
-    steps = mask_strides(i)
-    apart = tuple(steps[axis] for axis in _kept(i))
-    return Sight(i.causal, window, Mask(_address(x, layout), i.mask is None, apart, steps[-1]), dropout)
+    if isinstance(x, BufferOffset):
+        steps = mask_strides(i)
+        apart = tuple(steps[axis] for axis in _kept(i))
+        found = replace(found, mask=Mask(_address(x, layout), i.mask is None, apart, steps[-1]))
+    if isinstance(i.dropout_key, BufferOffset):
+        found = replace(found, dropout=Dropout(i.dropout, _address(i.dropout_key, layout)))
+    if isinstance(i.lengths, BufferOffset):
+        apart = tuple(i.lengths_strides[axis] for axis in _kept(i))
+        found = replace(found, lengths=Lengths(_address(i.lengths, layout), apart))
+    if isinstance(i.spans, BufferOffset):
+        found = replace(found, spans=_address(i.spans, layout))
+    return found
 
 
 def _kept(i: Instruction) -> list[int]:

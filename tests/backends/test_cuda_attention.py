@@ -21,7 +21,7 @@ from eshkol.backends.cuda.warpgroups import attention, attention_gradients
 from eshkol.backends.cuda.warpgroups.dropout import Dropout, Dropping, apply, mark
 from eshkol.backends.cuda.warpgroups.heads import Rows
 from eshkol.backends.cuda.warpgroups.ptx import Kernel
-from eshkol.backends.cuda.warpgroups.sight import Sight
+from eshkol.backends.cuda.warpgroups.sight import Lengths, Sight
 from eshkol.support import threefry
 
 from .test_cuda_warpgroups import assembled, gradients, grouped
@@ -111,11 +111,44 @@ def test_attention_with_dropout_is_whole_with_its_gradients(driver, heads, how):
     assert {i.dropout for i in done} == {64}
 
 
+LENGTHS, OFFSETS = np.array([17, 0]), np.array([2, 3, 3, 20])
+
+
+@pytest.mark.parametrize(("shared", "queries", "how", "given"), [
+    (4, 24, {}, {"key_lengths": LENGTHS}), (2, 20, {"causal": True}, {"key_lengths": LENGTHS, "offsets": OFFSETS}),
+    (1, 20, {"window": 3, "dropout": 0.5}, {"offsets": OFFSETS, "dropout_key": KEY}),
+])  # fmt: skip
+def test_attention_of_several_lengths_is_whole_with_its_gradients(driver, shared, queries, how, given):
+    rng = np.random.default_rng(8)
+    shapes = [(2, 4, queries, 16), *[(2, shared, 20, 16)] * 2, (2, 4, queries, 16)]
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+    def trained(q, k, v, ct, *rest):
+        more = dict(zip(given, rest, strict=True))
+
+        def attend(q, k, v):
+            return ek.scaled_dot_product_attention(q, k, v, **how, **more)
+
+        loss = ek.grad(lambda q, k, v: (attend(q, k, v) * ct).astype("float32").sum(), argnums=(0, 1, 2))
+        return attend(q, k, v), *loss(q, k, v)
+
+    matrices = [ek.tensor(a, dtype="bfloat16", device="cuda") for a in arrays]
+    there = ek.jit(trained)(*matrices, *(ek.tensor(x, device="cuda") for x in given.values()))
+    for one, other in zip(there, trained(*map(ek.tensor, (*arrays, *given.values()))), strict=True):
+        np.testing.assert_allclose(one.astype("float32").numpy(), other.numpy(), atol=0.03 * abs(other.numpy()).max())
+    done = [p.instructions[0] for p in driver.programs.values() if p.digest in driver.at_once]
+    assert len(done) == 3
+    assert {(i.lengths is None, i.spans is None) for i in done} == {
+        ("key_lengths" not in given, "offsets" not in given)
+    }
+
+
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas, which NVIDIA's toolkit has, is not installed")
 def test_kernels_with_dropout_have_registers_enough(tmp_path):
     texts, rows = [], Rows("x", 0, 64, ())
     for width, causal in combined((64, 128, 256), (False, True)):
-        sight = Sight(causal, dropout=Dropout(26, (96, 0)))
+        confined = {} if causal else {"lengths": Lengths((104, 0), (1,)), "spans": (112, 0)}
+        sight = Sight(causal, dropout=Dropout(26, (96, 0)), **confined)
         a = attention.Attention(Type.BF16, 999, 999, width, (), rows, rows, rows, rows, 1.0, sight)
         texts.append(attention.attention_kernel(a, attention.tile_for(width, 999, sight), 1024, (88, 0)))
         given = [gradients(width, of_keys=of_keys, causal=causal) for of_keys in (False, True)]
