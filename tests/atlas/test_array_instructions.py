@@ -787,6 +787,34 @@ def test_attention_with_dropout(below: int) -> None:
             check(i, output, functools.partial(sloped, which=output), 40, {**make_inputs(i), "dropout_key": key})
 
 
+@pytest.mark.parametrize("ty", FLOAT_TYPES)
+def test_attention_to_pages(ty: Type) -> None:
+    """Of four pages, of three places each: two pages of the first sample, of which five places count; no key; all."""
+    i = make(ROWS["PagedAttention"], ty, batch=3, heads=1, members=2, queries=1, pages=4, page=3, most=2, head_dim=2,
+             scale=0.5)  # fmt: skip
+    table, lengths = [3, 1, 9, -2, 0, 2], [5, -1, 99]
+
+    def loops(i: Instruction, x: dict[str, np.ndarray], *, sums: bool) -> np.ndarray:
+        q, k, v = (x[name].reshape(-1, 2) for name in ("query", "key", "value"))
+        found, totals = np.zeros((6, 2)), np.full(6, np.inf)
+        for line, sample in enumerate((0, 0, 2, 2), 0):
+            row = line if sample == 0 else line + 2
+            places = [3 * table[2 * sample + n // 3] + n % 3 for n in range(5 if sample == 0 else 6)]
+            weights = np.array([math.exp(0.5 * (q[row] @ k[u])) for u in places])
+            found[row], totals[row] = weights @ v[places] / weights.sum(), math.log2(weights.sum())
+        return totals if sums else found
+
+    inputs = make_inputs(i) | {"table": np.array(table, np.int32), "lengths": np.array(lengths, np.int32)}
+    for expanded in (False, True):
+        found = run(i, inputs, expanded=expanded)
+        wide = {name: a.astype(np.float64) for name, a in inputs.items() if a.dtype != object}
+        for name in ("output", "sums"):
+            wanted = loops(i, {**inputs, **wide}, sums=name == "sums").ravel()
+            bound = 8 * EPSILON[ty if name == "output" else Type.F32 if ty.is_half else ty]
+            got = found[name].astype(np.float64)
+            np.testing.assert_allclose(got, wanted, rtol=max(bound, 1e-6), atol=max(bound, 1e-6))
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_heads_that_share_keys_have_their_gradients_in_common(causal: bool) -> None:
     """Sums of what the heads would have by themselves."""
@@ -1037,6 +1065,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "FlashAttention": {"batch": 1, "heads": 1, "seq_len": 2, "head_dim": 2},
     "BatchedAttention": {**ALL_SEEN, "batch": 2, "batches": (2,), "queries": 2, "keys": 2, "head_dim": 2, "scale": 1.0,
                          "query_strides": (4, 2), "key_strides": (0, 2), "value_strides": (4, 2)},
+    "PagedAttention": {"batch": 1, "heads": 1, "members": 2, "queries": 1, "pages": 3, "page": 2, "most": 2,
+                       "head_dim": 2, "scale": 1.0},
     "LayerScale": {"n": 2},
     "RoPE": {"batch": 1, "seq_len": 1, "heads": 1, "head_dim": 2},
     "KVCacheUpdate": {"position": 1, "batch": 1, "heads": 1, "head_dim": 2},

@@ -143,6 +143,23 @@ def test_attention_of_several_lengths_is_whole_with_its_gradients(driver, shared
     }
 
 
+@pytest.mark.parametrize(("heads", "shared", "page"), [(4, 2, 64), (2, 2, 16)])
+def test_pages_are_read_where_they_lie(driver, heads, shared, page):
+    """Of a table that has other numbers where nothing is, which is not looked at; it has been checked before."""
+    rng, most = np.random.default_rng(2), 320 // page
+    query = rng.standard_normal((3, heads, 1, 16)).astype(np.float32)
+    pages = [rng.standard_normal((3 * most + 2, page, shared, 16)).astype(np.float32) for _ in range(2)]
+    table, lengths = rng.permutation(3 * most + 2)[: 3 * most].reshape(3, most), np.array([290, 1, 320])
+    table[1, 1:] = -9
+    given = [*(ek.tensor(x, dtype="bfloat16", device="cuda") for x in (query, *pages))]
+    found = ek.jit(ek.paged_attention)(*given, *(ek.tensor(x, device="cuda") for x in (table, lengths)))
+    wanted = ek.paged_attention(*map(ek.tensor, (query, *pages, table, lengths))).numpy()
+    np.testing.assert_allclose(found.astype("float32").numpy(), wanted, atol=0.02 * abs(wanted).max())
+    assert [str(p.instructions[0].op.name) for p in driver.programs.values() if p.digest in driver.at_once] == [
+        "PagedAttention"
+    ]
+
+
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas, which NVIDIA's toolkit has, is not installed")
 def test_kernels_with_dropout_have_registers_enough(tmp_path):
     texts, rows = [], Rows("x", 0, 64, ())

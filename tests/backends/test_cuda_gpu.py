@@ -342,6 +342,29 @@ def test_few_queries_of_as_many_keys_as_each_sample_has(heads, shared, queries, 
     np.testing.assert_allclose(found, wanted, atol=0.01 * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize(("heads", "shared", "queries", "width", "page", "most"), [
+    (4, 4, 1, 64, 16, 40), (32, 8, 1, 128, 64, 33), (8, 1, 2, 256, 16, 20), (6, 3, 1, 80, 256, 5),
+])  # fmt: skip
+def test_decoding_from_pages(heads, shared, queries, width, page, most):
+    """Pages lie anywhere, in any order, and what the table says beyond the lengths is not looked at."""
+    samples, count = 5, 5 * most + 3
+    pages = [RNG.standard_normal((count, page, shared, width)).astype(np.float32) for _ in range(2)]
+    query = RNG.standard_normal((samples, heads, queries, width))
+    table = RNG.permutation(count)[: samples * most].reshape(samples, most)
+    lengths = np.array([most * page, 0, 1, page, most * page // 2 + 5])
+    for row, length in zip(table, lengths, strict=True):
+        row[-(-length // page) :] = -1
+    with ek.device("cuda"):
+        given = [ek.tensor(x, dtype="bfloat16") for x in (query, *pages)]
+        attend = ek.jit(ek.paged_attention)
+        found, again = (attend(*given, ek.tensor(table), ek.tensor(lengths)).astype("float32").numpy() for _ in range(2))
+        wide = [x.astype("float32").numpy() for x in given]
+    np.testing.assert_array_equal(found, again)
+    with ek.device("cpu"):
+        wanted = ek.paged_attention(*map(ek.tensor, (*wide, table, lengths))).numpy()
+    np.testing.assert_allclose(found, wanted, atol=0.01 * np.abs(wanted).max())
+
+
 def test_gradients_of_products_of_16_bit_floats():
     a, b = RNG.standard_normal((200, 136)), RNG.standard_normal((136, 72))
     with ek.device("cuda"):

@@ -211,6 +211,12 @@ scaled_dot_product_attention.key_lengths | how many keys each sample has: intege
 scaled_dot_product_attention.offsets | where sequences begin that lie one after another, and where the last ends
 scaled_dot_product_attention.dropout | the probability with which a weight is left out
 scaled_dot_product_attention.dropout_key | the key of random numbers that says which weights are left out
+paged_attention.query | who attends: batch × heads × queries × dim
+paged_attention.key_pages | pages of keys: pages × places × heads × dim
+paged_attention.value_pages | pages of values: pages × places × heads × dim
+paged_attention.table | which pages each sample has: batch × pages
+paged_attention.lengths | how many keys each sample has
+paged_attention.scale | what products of queries and keys are multiplied with; 1/√dim unless given
 scaled_dot_product_attention.window | within how many places keys are attended to; all unless given
 attention_weights.window | within how many places keys are attended to; all unless given
 multi_head_attention.mask | truth values: who may attend to what; or numbers that are added

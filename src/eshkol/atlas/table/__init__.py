@@ -7,6 +7,7 @@ from eshkol.atlas.isa import Group
 from eshkol.atlas.table import (
     arrays,
     attention_gradients,
+    attention_pages,
     attentions,
     base,
     batched,
@@ -28,6 +29,6 @@ ROWS.update({opcode.name: opcode for opcode in _sorted})
 BY_FOLDED_NAME = {name.upper(): opcode for name, opcode in ROWS.items()}
 
 __all__ = [
-    "BY_FOLDED_NAME", "ROWS", "arrays", "attention_gradients", "attentions", "base", "batched", "convolutions",
-    "elementary", "fused", "linear", "networks", "resonance", "simple",
+    "BY_FOLDED_NAME", "ROWS", "arrays", "attention_gradients", "attention_pages", "attentions", "base", "batched",
+    "convolutions", "elementary", "fused", "linear", "networks", "resonance", "simple",
 ]  # fmt: skip

@@ -135,6 +135,36 @@ SUMMED_ATTENTION: Op = row(Op(
 ))  # fmt: skip
 
 
+class PagedAttention(NamedTuple):
+    """Attention of dense queries, batch × heads × members × queries × dim, to keys in pages.
+
+    Pages are dense, pages × places × heads × dim; the members of a head are those that share its keys.
+    """
+
+    queries: Shape
+    scale: float
+
+
+def _paged(a: PagedAttention, q: Any, keys: Any, values: Any, table: Any, lengths: Any) -> Any:
+    found = np.zeros(a.queries, np.float32)
+    queries, places = wide(q).reshape(a.queries), keys.shape[1]
+    for n, length in enumerate(lengths):
+        entries = table[n, : -(-int(length) // places)]
+        k, v = (wide(x[entries]).reshape(-1, *x.shape[2:])[:length].swapaxes(0, 1)[:, None] for x in (keys, values))
+        if length > 0:
+            scores = queries[n] @ k.swapaxes(-1, -2) * np.float32(a.scale)
+            powers = np.exp(scores - scores.max(-1, keepdims=True))
+            found[n] = powers / powers.sum(-1, keepdims=True) @ v
+    return found
+
+
+PAGED_ATTENTION: Op = row(Op(
+    name="paged_kernel", doc="Attention of 16-bit floats to keys and values in pages, which a table names.",
+    function=None, names=("q", "keys", "values", "table", "lengths"), group=STRUCTURE, method=False,
+    infer=lambda a, q, *rest: Aval(a.queries, q.dtype), reference=_paged, derivative=_AFTER, lower=HOST,
+))  # fmt: skip
+
+
 class AttentionGradients(NamedTuple):
     """Attention, and how the cotangent of its result is seen."""
 

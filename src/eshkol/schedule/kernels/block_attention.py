@@ -26,8 +26,8 @@ from eshkol.atlas.types import Type
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.ops.shapes import count
-from eshkol.schedule.kernels.array_products import is_whole_attention, whole_attention_kernel
-from eshkol.schedule.kernels.attention import SEEN_ATTENTION, SUMMED_ATTENTION, SeenAttention
+from eshkol.schedule.kernels.array_products import is_whole_attention, paged_attention_kernel, whole_attention_kernel
+from eshkol.schedule.kernels.attention import PAGED_ATTENTION, SEEN_ATTENTION, SUMMED_ATTENTION, SeenAttention
 from eshkol.schedule.kernels.block_factors import at_most, digits
 from eshkol.schedule.kernels.code import TRUTH, Virtual
 from eshkol.schedule.kernels.emit import Emitter
@@ -49,7 +49,7 @@ OUTS = ("out0", "out1")  # of what gives the sums too
 
 def is_attention(node: Node) -> bool:
     """Whether a node is computed here."""
-    return node.op in (SEEN_ATTENTION, SUMMED_ATTENTION)
+    return node.op in (SEEN_ATTENTION, SUMMED_ATTENTION, PAGED_ATTENTION)
 
 
 def attends(a: SeenAttention, dtype: dtypes.DType, target: MachineDescription) -> bool:
@@ -93,6 +93,8 @@ def in_rows(view: View) -> bool:
 
 def attention_kernels(node: Node, target: MachineDescription) -> tuple[Kernel, ...]:
     """The kernel of attention, in tiles for heads of its width, or as a whole."""
+    if node.op is PAGED_ATTENTION:
+        return (paged_attention_kernel(node),)
     if is_whole_attention(node.attrs, target):
         return (whole_attention_kernel(node),)
     return (_Writer(node, attention_tile(node.attrs, target)).kernel(),)

@@ -36,6 +36,7 @@ from eshkol.ops import TABLE, dtypes
 from eshkol.ops.attention_dropout import ATTENTION_DROPS
 from eshkol.ops.contraction import matrix_product
 from eshkol.ops.elementwise import cast
+from eshkol.ops.indexing import take
 from eshkol.ops.movement import ToShape, permute, reshape
 from eshkol.ops.random import DRAWS, random_bits
 from eshkol.ops.row import Op, Shape
@@ -43,6 +44,7 @@ from eshkol.ops.shapes import count
 from eshkol.ops.structural import PICK, Pick
 from eshkol.schedule.kernels.attention import (
     ATTENTION_GRADIENTS,
+    PAGED_ATTENTION,
     SEEN_ATTENTION,
     SUMMED_ATTENTION,
     AttentionGradients,
@@ -52,6 +54,7 @@ from eshkol.schedule.kernels.block_attention import attends, in_rows
 from eshkol.schedule.kernels.block_attention_gradients import has_gradients
 from eshkol.schedule.kernels.products import View
 from eshkol.schedule.rewrite.masks import sight
+from eshkol.schedule.rewrite.pages import Paged, paged
 from eshkol.schedule.rewrite.patterns import Operand, is_half, is_number, number_of, operand, widens
 from eshkol.support import threefry
 
@@ -228,6 +231,13 @@ class _Attention(NamedTuple):
     def choices(self) -> list[_Choice]:
         """What makes weights 0: the mask, then dropout."""
         return _choices(self.mask, self.dropout)
+
+    def paged(self) -> Paged | None:
+        """The same attention to pages, if its keys and values are such that were gathered."""
+        _, k, v = self.operands
+        if not (_is(k.base, take) and _is(v.base, take)):
+            return None
+        return paged(self.operands, self.attrs, self.heads.shared, self.further)
 
     def inner(self) -> Iterator[Node]:
         """What lies between q, k, v and the result: from there back to the scores."""
@@ -528,7 +538,11 @@ class _Rebuilding:
                 Current.site = node.site
                 if node in self.plain:
                     found = self.plain[node]
-                    made = make(SEEN_ATTENTION, self._given(found), found.attrs)
+                    pages = found.paged()
+                    if pages is None:
+                        made = make(SEEN_ATTENTION, self._given(found), found.attrs)
+                    else:
+                        made = make(PAGED_ATTENTION, tuple(self.new[x] for x in pages.read), pages.attrs)
                     self.new[node] = _shaped(made, node.shape)
                 elif node in self.trained:
                     self.new[node] = self._trained(node, *self.trained[node])
@@ -543,6 +557,8 @@ class _Rebuilding:
         found, gradients = self.trained.get(node, (self.plain.get(node), None))
         if found is None:
             return _behind(node)
+        if gradients is None and (pages := found.paged()) is not None:
+            return pages.read
         given = *(o.base for o in (*found.operands, *found.masks)), *found.keys
         if gradients is None or node is found.result:
             return given

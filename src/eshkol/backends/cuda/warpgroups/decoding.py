@@ -10,6 +10,7 @@ results from all of them.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eshkol.backends.cuda.warpgroups import ring as rings
@@ -63,13 +64,13 @@ SHAPES = {64: (128, 3), 128: (64, 3), 192: (48, 3), 256: (48, 3)}  # widest → 
 FEWEST = 256  # keys from which on it is worth while
 
 
-def tile_for(d: Decoding, processors: int) -> Tile | None:
+def tile_for(d: Decoding, processors: int, shapes: Mapping[int, tuple[int, int]] = SHAPES) -> Tile | None:
     """The tile, if there is one for so many rows: in parts until processors have two blocks each."""
-    widest = next((widest for widest in SHAPES if d.width <= widest), None)
+    widest = next((widest for widest in shapes if d.width <= widest), None)
     near = d.sight.causal or d.sight.window or d.sight.dropout or d.sight.spans
     if widest is None or d.rows > ROWS or d.keys < FEWEST or near:
         return None
-    keys, stages = SHAPES[widest]
+    keys, stages = shapes[widest]
     parts, heads = 1, math.prod(d.batch)
     while parts < LARGEST_CLUSTER and heads * parts < 2 * processors and 2 * parts <= -(-d.keys // keys):
         parts *= 2
@@ -92,10 +93,10 @@ def maps(d: Decoding, tile: Tile) -> tuple[TensorMap, ...]:
 
 def decoding_kernel(d: Decoding, tile: Tile, record: int, sums: tuple[int, int]) -> str:
     """The kernel's text, for a record of so many bytes, which ends with the maps."""
-    return _Writer(d, tile, record, sums).text()
+    return DecodingWriter(d, tile, record, sums).text()
 
 
-class _Writer(AttentionWriter):
+class DecodingWriter(AttentionWriter):
     count = 3  # maps
 
     def __init__(self, d: Decoding, tile: Tile, record: int, sums: tuple[int, int]) -> None:

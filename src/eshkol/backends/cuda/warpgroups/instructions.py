@@ -32,6 +32,7 @@ from eshkol.backends.cuda.warpgroups import (
     lane_tiling,
     maps,
     other_products,
+    pages,
     products,
     tiling,
     weight_gradients,
@@ -76,6 +77,8 @@ def whole(program: Program, processors: int, pick: Pick = by_model) -> Whole | N
     if i.op.name == "BatchedAttention":
         layout = Layout.of(program)
         return _decoding(i, layout, processors) or _attention(i, layout, processors, pick)
+    if i.op.name == "PagedAttention":
+        return _paged(i, Layout.of(program), processors)
     if i.op.name in ("BatchedAttentionGradQuery", "BatchedAttentionGradKeyValue"):
         return _gradients(i, Layout.of(program), processors, pick)
     if i.op.name == "ChannelsLastConv2D":
@@ -239,6 +242,33 @@ def _decoding(i: Instruction, layout: Layout, processors: int) -> Whole | None:
     if tile is None or found is None:
         return None
     text = decoding.decoding_kernel(d, tile, with_maps(layout, len(found))[1], _address(i.sums, layout))
+    return Whole(text, decoding.blocks(d, tile), tile.threads, tile.memory, found)
+
+
+def _paged(i: Instruction, layout: Layout, processors: int) -> Whole | None:
+    operands = (i.output, i.sums, i.query, i.key, i.value, i.table, i.lengths)
+    there = i.ty in NAMES and 0 not in (i.batch, i.heads, i.queries)
+    if not there or not all(isinstance(x, BufferOffset) for x in operands):
+        return None
+    if i.page % pages.SMALLEST or i.page & (i.page - 1) or any(x.offset % 4 for x in operands):
+        return None
+    head = i.members * i.queries * i.head_dim
+    q, k, v, out = (
+        Rows(x.handle, x.offset, i.head_dim, (i.heads * head, head)) for x in (i.query, i.key, i.value, i.output)
+    )
+    sight = Sight(False, lengths=Lengths(_address(i.lengths, layout), (1, 0)))
+    d = Decoding(
+        i.ty, i.queries, i.most * i.page, i.head_dim, (i.batch, i.heads), q, k, v, out, i.scale, sight, i.members,
+        i.queries * i.head_dim, 0, _address(i.output, layout),
+    )  # fmt: skip
+    tile = decoding.tile_for(d, processors, pages.SHAPES)
+    if tile is None:
+        return None
+    held = pages.Pages(i.pages, i.page, i.heads, _address(i.table, layout), i.most)
+    found = maps.fitting(pages.maps(d, tile, held))
+    if found is None:
+        return None
+    text = pages.paged_kernel(d, tile, held, with_maps(layout, len(found))[1], _address(i.sums, layout))
     return Whole(text, decoding.blocks(d, tile), tile.threads, tile.memory, found)
 
 
