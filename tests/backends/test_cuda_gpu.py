@@ -331,7 +331,8 @@ def test_few_queries_of_many_keys(b, heads, shared, queries, keys, width, mask):
     (4, 4, 1, 1000, 64), (32, 8, 1, 4096, 128), (8, 2, 3, 777, 80),
 ])  # fmt: skip
 def test_few_queries_of_as_many_keys_as_each_sample_has(heads, shared, queries, keys, width):
-    shapes, lengths = [(5, heads, queries, width), *[(5, shared, keys, width)] * 2], np.array([keys, 0, 1, 300, keys - 1])
+    shapes = [(5, heads, queries, width), *[(5, shared, keys, width)] * 2]
+    lengths = np.array([keys, 0, 1, 300, keys - 1])
     with ek.device("cuda"):
         given = [ek.tensor(RNG.standard_normal(shape), dtype="bfloat16") for shape in shapes]
         attend = ek.jit(lambda q, k, v, n: ek.scaled_dot_product_attention(q, k, v, key_lengths=n))
@@ -356,8 +357,8 @@ def test_decoding_from_pages(heads, shared, queries, width, page, most):
         row[-(-length // page) :] = -1
     with ek.device("cuda"):
         given = [ek.tensor(x, dtype="bfloat16") for x in (query, *pages)]
-        attend = ek.jit(ek.paged_attention)
-        found, again = (attend(*given, ek.tensor(table), ek.tensor(lengths)).astype("float32").numpy() for _ in range(2))
+        attend, rest = ek.jit(ek.paged_attention), [ek.tensor(table), ek.tensor(lengths)]
+        found, again = (attend(*given, *rest).astype("float32").numpy() for _ in range(2))
         wide = [x.astype("float32").numpy() for x in given]
     np.testing.assert_array_equal(found, again)
     with ek.device("cpu"):
