@@ -26,7 +26,7 @@ _WHOLE = NoDerivative("lengths do not vary smoothly")
 class Keys(NamedTuple):
     """How many keys there are of each sample, or places of packed sequences."""
 
-    count: int
+    places: int
 
 
 def _pull_lengths(e: Any, a: Keys, i: Any, lengths: Any) -> Any:
@@ -42,17 +42,17 @@ def _pull_packed(e: Any, a: Keys, i: Any, spans: Any) -> Any:
 KEY_LENGTHS: Op = row(Op(
     name="key_lengths", doc="Whether keys are within the length of their sample: … × 1 × 1 × keys.", function=None,
     names=("lengths",), group=STRUCTURE, method=False,
-    infer=lambda a, lengths: Aval((*lengths.shape, 1, 1, a.count), bool_),
-    reference=lambda a, lengths: np.arange(a.count) < np.asarray(lengths)[..., None, None, None],
+    infer=lambda a, lengths: Aval((*lengths.shape, 1, 1, a.places), bool_),
+    reference=lambda a, lengths: np.arange(a.places) < np.asarray(lengths)[..., None, None, None],
     derivative=_WHOLE, batch=lambda a, inputs, batched: inputs[0].apply(KEY_LENGTHS, inputs, a),
     lower=Pull(_pull_lengths),
 ))  # fmt: skip
 PACKED: Op = row(Op(
     name="packed_sequences", doc="Whether places are of one sequence, which has a span (begin, end) for each.",
     function=None, names=("spans",), group=STRUCTURE, method=False,
-    infer=lambda a, spans: Aval((*spans.shape[:-2], a.count, a.count), bool_),
+    infer=lambda a, spans: Aval((*spans.shape[:-2], a.places, a.places), bool_),
     reference=lambda a, spans: (
-        (np.arange(a.count) >= spans[..., 0, :, None]) & (np.arange(a.count) < spans[..., 1, :, None])
+        (np.arange(a.places) >= spans[..., 0, :, None]) & (np.arange(a.places) < spans[..., 1, :, None])
     ),
     derivative=_WHOLE, batch=lambda a, inputs, batched: inputs[0].apply(PACKED, inputs, a), lower=Pull(_pull_packed),
 ))  # fmt: skip

@@ -106,7 +106,8 @@ def _shared(a: SeenAttention, x: Any, given: Sequence[Any]) -> Any:
     """Weights, or what is multiplied with them, with dropout."""
     if not a.dropout:
         return x
-    left_out = threefry.dropped(given[-1], math.prod(a.batch), *x.shape[-2:], a.dropout).reshape(x.shape)
+    queries, keys = x.shape[-2:]
+    left_out = threefry.dropped(given[-1], math.prod(a.batch), queries, keys, a.dropout).reshape(x.shape)
     return np.where(left_out, np.float32(0), x * np.float32(threefry.kept(a.dropout)))
 
 

@@ -508,6 +508,7 @@ def _note(
 
 def _rounded(made: _Trained, found: _Attention, product: Node, scale: float, place: int, users: Users) -> None:
     """Take down where a product, times what it has to be times, is rounded."""
+    size = count((found.attrs.q, found.attrs.k, found.attrs.v)[place].shape)
     wanted = found.attrs.scale if place < 2 else threefry.kept(found.attrs.dropout)
     for node in users.get(product, []):
         times, rounded = scale, [node]
@@ -515,7 +516,7 @@ def _rounded(made: _Trained, found: _Attention, product: Node, scale: float, pla
             times, rounded = scale * number, users.get(node, [])
         if math.isclose(times, wanted, rel_tol=1e-6):
             for last in _of(cast, rounded):
-                if last.dtype is found.dtype and last.size == count(found.attrs[place].shape):
+                if last.dtype is found.dtype and last.size == size:
                     made.places[last] = place
 
 
