@@ -787,6 +787,36 @@ def test_attention_with_dropout(below: int) -> None:
             check(i, output, functools.partial(sloped, which=output), 40, {**make_inputs(i), "dropout_key": key})
 
 
+@pytest.mark.parametrize("wide", [False, True])
+def test_floats_of_8_bits(wide: bool) -> None:
+    """Every byte, times 1: one by one what its bits say."""
+    i = make(ROWS["Float8GEMM"], Type.F32, m=256, n=1, k=1, wide_a=wide, wide_b=not wide)
+    one, (mantissa, bias) = 0x38 if wide else 0x3C, (2, 15) if wide else (3, 7)
+    inputs = {"a": np.arange(256, dtype=np.uint8), "b": np.array([one], np.uint8), "scale": np.array([2], np.float32)}
+    for expanded in (False, True):
+        found = run(i, inputs, expanded=expanded)["c"].reshape(256)
+        for byte in range(256):
+            exponent, rest = byte % 128 >> mantissa, byte % 2**mantissa
+            wanted = (rest / 2**mantissa + (exponent > 0)) * 2.0 ** (max(exponent, 1) - bias) * 2
+            if byte % 128 == 127 or (wide and exponent == 31 and rest):
+                wanted = math.nan
+            elif wide and exponent == 31:
+                wanted = math.inf
+            np.testing.assert_equal(float(found[byte]), -wanted if byte >= 128 else wanted)
+
+
+@pytest.mark.parametrize("ty", [Type.F32, Type.F16, Type.BF16])
+def test_products_of_floats_of_8_bits(ty: Type) -> None:
+    i = make(ROWS["Float8GEMM"], ty, m=2, n=3, k=4, wide_b=True)
+    inputs = {"a": np.array([0x38, 0xB8, 0x40, 0, 1, 2, 3, 0x7E], np.uint8), "scale": np.array([0.5], np.float32),
+              "b": np.array([0x3C, 0, 0xBC, 0x40, 1, 2, 3, 4, 0x44, 0x44, 0x44, 0x3C], np.uint8)}  # fmt: skip
+    a = np.array([[1, -1, 2, 0], [2**-9, 2**-8, 3 * 2**-9, 448]])
+    b = np.array([[1, 0, -1, 2], [2**-16, 2**-15, 3 * 2**-16, 2**-14], [4, 4, 4, 1]])
+    for expanded in (False, True):
+        found = run(i, inputs, expanded=expanded)["c"].astype(np.float64).reshape(2, 3)
+        np.testing.assert_allclose(found, 0.5 * a @ b.T, rtol=EPSILON[ty])
+
+
 @pytest.mark.parametrize("ty", FLOAT_TYPES)
 def test_attention_to_pages(ty: Type) -> None:
     """Of four pages, of three places each: two pages of the first sample, of which five places count; no key; all."""
@@ -1065,6 +1095,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "FlashAttention": {"batch": 1, "heads": 1, "seq_len": 2, "head_dim": 2},
     "BatchedAttention": {**ALL_SEEN, "batch": 2, "batches": (2,), "queries": 2, "keys": 2, "head_dim": 2, "scale": 1.0,
                          "query_strides": (4, 2), "key_strides": (0, 2), "value_strides": (4, 2)},
+    "Float8GEMM": {"m": 2, "n": 1, "k": 2},
     "PagedAttention": {"batch": 1, "heads": 1, "members": 2, "queries": 1, "pages": 3, "page": 2, "most": 2,
                        "head_dim": 2, "scale": 1.0},
     "LayerScale": {"n": 2},

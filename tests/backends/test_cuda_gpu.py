@@ -366,6 +366,23 @@ def test_decoding_from_pages(heads, shared, queries, width, page, most):
     np.testing.assert_allclose(found, wanted, atol=0.01 * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize(("rows", "columns", "terms", "formats"), [
+    (128, 256, 512, ("e4m3", "e4m3")), (1000, 521, 272, ("e5m2", "e4m3")), (3, 4096, 4096, ("e4m3", "e5m2")),
+    (700, 64, 48, ("e5m2", "e5m2")),
+])  # fmt: skip
+def test_products_of_floats_of_8_bits(rows, columns, terms, formats, dtype):
+    """As NumPy's of what the bytes stand for: machines sum such products to some 13 bits."""
+    x, y = RNG.standard_normal((rows, terms)), RNG.standard_normal((columns, terms))
+    with ek.device("cuda"):
+        x, y = (ek.to_float8(ek.tensor(a, dtype="float32"), f) for a, f in zip((x, y), formats, strict=True))
+        multiply = ek.jit(lambda x, y, s: ek.float8_matmul(x, y, s, formats, dtype))
+        found = multiply(x, y, ek.tensor(0.25)).astype("float32").numpy()
+        one, other = (ek.from_float8(a, f).numpy().astype(np.float64) for a, f in zip((x, y), formats, strict=True))
+    wanted = 0.25 * one @ other.T
+    np.testing.assert_allclose(found, wanted, atol=4e-3 * np.abs(wanted).max())
+
+
 def test_gradients_of_products_of_16_bit_floats():
     a, b = RNG.standard_normal((200, 136)), RNG.standard_normal((136, 72))
     with ek.device("cuda"):

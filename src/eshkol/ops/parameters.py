@@ -211,6 +211,15 @@ scaled_dot_product_attention.key_lengths | how many keys each sample has: intege
 scaled_dot_product_attention.offsets | where sequences begin that lie one after another, and where the last ends
 scaled_dot_product_attention.dropout | the probability with which a weight is left out
 scaled_dot_product_attention.dropout_key | the key of random numbers that says which weights are left out
+to_float8.x | the numbers to round
+to_float8.format | "e4m3" or "e5m2"
+from_float8.x | the bytes
+from_float8.format | "e4m3" or "e5m2"
+float8_matmul.x | bytes: … × terms
+float8_matmul.y | bytes: outputs × terms
+float8_matmul.scale | what products are multiplied with
+float8_matmul.formats | those of x and of y
+float8_matmul.dtype | of the result: float32, bfloat16 or float16
 paged_attention.query | who attends: batch × heads × queries × dim
 paged_attention.key_pages | pages of keys: pages × places × heads × dim
 paged_attention.value_pages | pages of values: pages × places × heads × dim

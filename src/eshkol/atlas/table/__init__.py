@@ -13,6 +13,7 @@ from eshkol.atlas.table import (
     batched,
     convolutions,
     elementary,
+    float8,
     fused,
     linear,
     networks,
@@ -30,5 +31,5 @@ BY_FOLDED_NAME = {name.upper(): opcode for name, opcode in ROWS.items()}
 
 __all__ = [
     "BY_FOLDED_NAME", "ROWS", "arrays", "attention_gradients", "attention_pages", "attentions", "base", "batched",
-    "convolutions", "elementary", "fused", "linear", "networks", "resonance", "simple",
+    "convolutions", "elementary", "float8", "fused", "linear", "networks", "resonance", "simple",
 ]  # fmt: skip

@@ -26,6 +26,7 @@ from eshkol.backends.cuda.warpgroups import (
     convolutions,
     decoding,
     epilogues,
+    float8_products,
     following,
     input_gradients,
     lane_products,
@@ -92,6 +93,8 @@ def whole(program: Program, processors: int, pick: Pick = by_model) -> Whole | N
     if i.op.name == "IntegerGEMM":
         integers = _integer_product(i)
         return None if integers is None else _other_product(integers, Layout.of(program), processors)
+    if i.op.name == "Float8GEMM":
+        return _float8_product(i, Layout.of(program), processors)
     if i.op.name not in ("GEMM", "BatchedGEMM"):
         return None
     p = _product(i)
@@ -144,6 +147,22 @@ def _other_product(p: Product, layout: Layout, processors: int) -> Whole | None:
     if found is None:
         return None
     text = other_products.product_kernel(p, tile, with_maps(layout, len(found))[1], 8 * layout.word(p.c.buffer))
+    return Whole(text, tiling.blocks(p, tile, processors), tile.threads, tile.memory, found)
+
+
+def _float8_product(i: Instruction, layout: Layout, processors: int) -> Whole | None:
+    operands = i.a, i.b, i.c
+    if min(i.m, i.n, i.k) == 0 or not all(isinstance(x, BufferOffset) for x in (*operands, i.scale)):
+        return None
+    lengths, turned = (i.k, i.k, i.n), (False, True, False)
+    a, b, c = (Matrices(x.handle, x.offset, n, t, ()) for x, n, t in zip(operands, lengths, turned, strict=True))
+    p = Product(Type.U8, i.m, i.n, i.k, (), a, b, c)
+    tile = tiling.best(replace(p, k=-(-i.k // 2)), processors, shares=False)
+    found = maps.fitting(other_products.maps(p, tile))
+    if found is None or i.c.offset % 4 or i.scale.offset % 4:
+        return None
+    f = float8_products.Float8Product(p, (i.wide_a, i.wide_b), i.ty, _address(i.scale, layout))
+    text = float8_products.product_kernel(f, tile, with_maps(layout, len(found))[1], 8 * layout.word(c.buffer))
     return Whole(text, tiling.blocks(p, tile, processors), tile.threads, tile.memory, found)
 
 
