@@ -802,7 +802,7 @@ def test_floats_of_8_bits(wide: bool) -> None:
                 wanted = math.nan
             elif wide and exponent == 31:
                 wanted = math.inf
-            np.testing.assert_equal(float(found[byte]), -wanted if byte >= 128 else wanted)
+            np.testing.assert_equal(float(found[byte]), 0.0 + (-wanted if byte >= 128 else wanted))
 
 
 @pytest.mark.parametrize("ty", [Type.F32, Type.F16, Type.BF16])

@@ -462,8 +462,7 @@ class _OfKeys(_Writer):
             end = k.op("min.u32", end, most)
         if g.sight.confined:
             self.confines = Confines(k, g.sight, self.places, g.keys, self.thread)
-            if g.sight.spans is not None:
-                begin, end = self.confines.narrowed(begin, end, self.first, self.high, others)
+            begin, end = self.confines.within(begin, end, self.first, self.high, others)
             if g.sight.lengths is not None:  # nobody sees keys that are not there
                 beyond = k.op("setp.ge.u32", self.first, self.confines.length, kind="pred")
                 end = k.op("selp.u32", 0, end, beyond)

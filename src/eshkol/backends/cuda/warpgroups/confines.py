@@ -41,11 +41,16 @@ class Confines:
         at = k.op("mad.wide.u32", row, NUMBER, self.spans, kind="b64")
         return k.op("ld.global.s32", f"[{at}]"), k.op("ld.global.s32", f"[{at}+{NUMBER * self.count}]")
 
-    def narrowed(self, begin: str | int, end: str, first: str, rows: int, high: int) -> tuple[str | int, str]:
-        """The first of the tiles, so high, that so many rows see some of, and the one behind the last."""
+    def fewer(self, end: str, high: int) -> str:
+        """The tile behind the last that has keys which there are, where others are keys."""
         k = self.k
-        if self.sight.lengths is not None:
-            end = k.op("min.u32", end, k.divided(k.add(self.length, high - 1), high)[0])
+        if self.sight.lengths is None:
+            return end
+        return k.op("min.u32", end, k.divided(k.add(self.length, high - 1), high)[0])
+
+    def within(self, begin: str | int, end: str, first: str, rows: int, high: int) -> tuple[str | int, str]:
+        """The first of the tiles, so high, that are within spans of so many rows, and the one behind the last."""
+        k = self.k
         if self.sight.spans is not None:
             found: list[list[str]] = [[], []]
             for some in range(0, rows, WARP):

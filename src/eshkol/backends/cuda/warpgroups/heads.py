@@ -158,7 +158,7 @@ class HeadWriter(ABC):
         if not self.sight.confined:
             return begin, end
         self.confines = Confines(self.k, self.sight, self.places, lines, self.thread)
-        return self.confines.narrowed(begin, end, self.first, self.high, high)
+        return self.confines.within(begin, self.confines.fewer(end, high), self.first, self.high, high)
 
     def _near(self, keys: int, high: int) -> tuple[str | int, str]:
         k, ahead, behind = self.k, self.sight.ahead, self.sight.behind
