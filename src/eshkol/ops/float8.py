@@ -96,15 +96,16 @@ def to_float8(x: Value, format: str = "e4m3") -> Any:
 
 
 def _stands_for(x: Any, format: str = "e4m3") -> Any:
-    return numbers(format)[np.asarray(x)]
+    return numbers(format)[np.asarray(x).astype(np.uint8)]
 
 
 _BYTES = Draw((3, 4), kind="int", make=lambda rng: rng.integers(0, 256, (3, 4)).astype(np.uint8))
 
 
-def _bytes(x: Any) -> None:
-    if x.dtype is not uint8:
+def _bytes(x: Any) -> Any:
+    if not x.dtype.is_integer:
         raise DTypeError(f"floats of 8 bits are kept as uint8, not as {x.dtype}", hint="to_float8 makes them")
+    return cast(x, uint8)
 
 
 @composite(
@@ -114,8 +115,7 @@ def _bytes(x: Any) -> None:
 def from_float8(x: Value, format: str = "e4m3") -> Any:
     """What bytes stand for, as float32."""
     _format(format)
-    _bytes(x)
-    return take(x.literal(numbers(format)), cast(x, dtypes.int32))
+    return take(x.literal(numbers(format)), cast(_bytes(x), dtypes.int32))
 
 
 class Formats(NamedTuple):
@@ -139,17 +139,22 @@ def _parts(a: Formats, x: Any, y: Any, scale: Any) -> Any:
     return cast(matmul(from_float8(x, a.x), turned(from_float8(y, a.y))) * scale, a.dtype)
 
 
+def _batch(a: Formats, inputs: Any, batched: Any) -> Any:
+    x, y, scale = inputs
+    return _parts(a, x, y, reshape(scale, (*scale.shape[:-1], 1, 1)))
+
+
 FLOAT8_PRODUCT: Op = row(Op(
     name="float8_product", doc="x·yᵀ of bytes, times a number, summed in float32.", function=None,
     names=("x", "y", "scale"), group=STRUCTURE, method=False, infer=_infer, reference=_product,
-    derivative=NoDerivative("bytes do not vary smoothly", zero=False), lower=Parts(_parts),
+    derivative=NoDerivative("bytes do not vary smoothly", ), batch=_batch, lower=Parts(_parts),
 ))  # fmt: skip
 
 
 def _multiplied(
     x: Any, y: Any, scale: Any = None, formats: tuple[str, str] = ("e4m3", "e4m3"), dtype: Any = "float32"
 ) -> Any:
-    one, other = numbers(formats[0])[x].astype(np.float64), numbers(formats[1])[y].astype(np.float64)
+    one, other = _stands_for(x, formats[0]).astype(np.float64), _stands_for(y, formats[1]).astype(np.float64)
     return (one @ other.T * (1 if scale is None else scale)).astype(dtypes.of(dtype).numpy)
 
 
@@ -174,8 +179,7 @@ def float8_matmul(
     """
     for name in formats:
         _format(name)
-    for factor in (x, y):
-        _bytes(factor)
+    one, other = _bytes(x), _bytes(y)
     kind = dtypes.of(dtype)
     if kind not in (float32, dtypes.bfloat16, dtypes.float16):
         raise DTypeError(f"products of 8 bits are of float32 or of 16 bits, not of {kind}", hint="cast the product")
@@ -185,6 +189,6 @@ def float8_matmul(
         raise ShapeError(f"a scale is one number, not {list(scale.shape)}", hint="scale rows of the product itself")
     number = x.literal(np.ones(1, np.float32)) if scale is None else reshape(wide(scale), (1,))
     rows = math.prod(x.shape[:-1])
-    given = reshape(x, (rows, x.shape[-1])), y, cast(number, float32)
+    given = reshape(one, (rows, x.shape[-1])), other, cast(number, float32)
     found = x.apply(FLOAT8_PRODUCT, given, Formats(*formats, kind))
     return reshape(found, (*x.shape[:-1], y.shape[0]))

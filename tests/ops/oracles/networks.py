@@ -105,6 +105,19 @@ def _attention(
     return np.einsum("...qk,...kd->...qd", weights, value)
 
 
+@oracle("paged_attention", dtype=first, tolerance=2.0)
+def _paged_attention(query: Any, keys: Any, values: Any, table: Any, lengths: Any, scale: float | None = None) -> Any:
+    found = np.zeros((*query.shape[:-1], values.shape[-1]))
+    shared, size = query.shape[1] // keys.shape[2], keys.shape[1]
+    for n, h, t in np.ndindex(query.shape[:3]):
+        there = [(int(table[n, u // size]), u % size, h // shared) for u in range(int(lengths[n]))]
+        factor = query.shape[-1] ** -0.5 if scale is None else scale
+        weights = _attended(query[n, h, t].tolist(), [keys[at].tolist() for at in there], factor, [0.0] * len(there))
+        for at, weight in zip(there, weights, strict=True):
+            found[n, h, t] += weight * values[at]
+    return found
+
+
 def _projected(x: Any, weight: Any, bias: Any) -> Any:
     found = np.tensordot(x, weight, axes=([-1], [1]))
     return found if bias is None else found + bias

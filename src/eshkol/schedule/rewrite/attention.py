@@ -111,18 +111,18 @@ class _Heads(NamedTuple):
     apart: Shape
 
     @staticmethod
-    def of(scores: Node) -> tuple[_Heads, Node] | None:
-        """How heads share keys, and the product that their scores are."""
+    def of(scores: Node, shape: Shape) -> tuple[_Heads, Node] | None:
+        """How heads share keys, and the product that their scores are, which may lack axes of one place in front."""
         product, shared = scores, 1
         if _is(scores, reshape):
             product = scores.inputs[0]
-            if product.ndim < 3 or scores.ndim != product.ndim or 0 in scores.shape:
+            if product.ndim < 3 or len(shape) != product.ndim or 0 in shape:
                 return None
             *lead, heads, rows, columns = product.shape
-            shared = rows // scores.shape[-2]
-            if shared < 2 or scores.shape != (*lead, heads * shared, rows // shared, columns):
+            shared = rows // shape[-2]
+            if shared < 2 or shape != (*lead, heads * shared, rows // shared, columns):
                 return None
-        return (_Heads(shared, product.shape, scores.shape), product) if _is(product, matrix_product) else None
+        return (_Heads(shared, product.shape, shape), product) if _is(product, matrix_product) else None
 
     def together(self, node: Node, users: Users) -> Iterator[Node]:
         """A node of all heads, as it is multiplied."""
@@ -304,17 +304,17 @@ def _attention(softmax: Node, users: Users, target: MachineDescription) -> Itera
         return
     if _is(scores, _WHERE):  # the least number there, before the softmax
         mask = _Choice.of(scores, lambda n: n <= LEAST)
-        if mask is None or mask.chosen(scores).shape != softmax.shape:
+        if mask is None or _whole(mask.chosen(scores), softmax) != softmax.shape:
             return
         scores = mask.chosen(scores)
         masked = next((x for x in users.get(softmax, []) if _unmasked(x, mask) is softmax), None)
         if masked is None:
             return
         weights = masked
-    seen, added = _Heads.of(scores), None
+    seen, added = _Heads.of(scores, _whole(scores, softmax)), None
     if seen is None and mask is not None and _is(scores, _ADD):
         for n, one in enumerate(scores.inputs):
-            if one.shape == scores.shape and (seen := _Heads.of(one)) is not None:
+            if one.shape == scores.shape and (seen := _Heads.of(one, one.shape)) is not None:
                 added = scores.inputs[1 - n]
                 break
     if seen is None:
@@ -343,10 +343,9 @@ def _attention(softmax: Node, users: Users, target: MachineDescription) -> Itera
                 continue
             attrs = attrs._replace(mask=chosen.view)
         if lengths is not None:
-            steps = heads.lengths(lengths)
-            if len(steps) != len(attrs.batch):
+            attrs = attrs._replace(lengths=heads.lengths(lengths))
+            if len(attrs.lengths) != len(attrs.batch):
                 continue
-            attrs = attrs._replace(lengths=steps)
         attrs, kept = attrs._replace(packed=spans is not None), 1.0
         if dropout is not None:
             if used.shape != softmax.shape or count(used.shape[:-2]) != count(attrs.batch):
@@ -362,12 +361,17 @@ def _attention(softmax: Node, users: Users, target: MachineDescription) -> Itera
             yield _Attention(softmax, mask, dropout, used, product, heads, (q, k, v), chosen, further, attrs, result)
 
 
+def _whole(x: Node, wanted: Node) -> Shape:
+    """A shape with axes of one place in front, as many as another has."""
+    return (*(1,) * (wanted.ndim - x.ndim), *x.shape)
+
+
 def _widened(x: Node) -> Operand:
     return operand(x, widened=True)
 
 
 def _choices(mask: _Choice | None, dropout: _Dropout | None) -> list[_Choice]:
-    return [x for x in (mask, None if dropout is None else dropout.choice) if x is not None]
+    return [x for x in (mask, dropout and dropout.choice) if x is not None]
 
 
 def _values(
