@@ -45,7 +45,10 @@ def _one_by_one(
     """Each sample by itself, with its keys side by side."""
     found = []
     for q, row, length in zip(query, table, lengths, strict=True):
-        places = [(int(row[n // key_pages.shape[1]]), n % key_pages.shape[1]) for n in range(int(length))]
+        places = [
+            (int(row[n // key_pages.shape[1]]), n % key_pages.shape[1])
+            for n in range(min(int(length), len(row) * key_pages.shape[1]))
+        ]
         given = [
             np.stack([pages[at] for at in places] or [pages[0, :0].sum(0)], 1)[:, : len(places)]
             for pages in (key_pages, value_pages)

@@ -343,9 +343,10 @@ def _attention(softmax: Node, users: Users, target: MachineDescription) -> Itera
                 continue
             attrs = attrs._replace(mask=chosen.view)
         if lengths is not None:
-            attrs = attrs._replace(lengths=heads.lengths(lengths))
-            if len(attrs.lengths) != len(attrs.batch):
+            steps = heads.lengths(lengths)
+            if len(steps) != len(attrs.batch):
                 continue
+            attrs = attrs._replace(lengths=steps)
         attrs, kept = attrs._replace(packed=spans is not None), 1.0
         if dropout is not None:
             if used.shape != softmax.shape or count(used.shape[:-2]) != count(attrs.batch):
