@@ -322,8 +322,7 @@ def _attention(softmax: Node, users: Users, target: MachineDescription) -> Itera
     causal, window, seen_by, lengths, spans = sight(None if mask is None else mask.allowed(), added)
     if spans is not None and spans.ndim > 2:
         return
-    further = tuple(x for x in (lengths, spans) if x is not None)
-    heads, product = seen
+    (heads, product), further = seen, tuple(x for x in (lengths, spans) if x is not None)
     q = heads.lines(product.inputs[0], _widened)
     k = _widened(product.inputs[1])
     k = heads.others(k._replace(view=k.view.turned()))
