@@ -30,10 +30,8 @@ def _fitting(query: Any, key_pages: Any, value_pages: Any, table: Any, lengths: 
             f"{shown} are not what paged attention takes",
             hint="batch × heads × queries × dim, twice pages × places × heads × dim, batch × pages, and batch",
         )
-    if key_pages.shape[:3] != value_pages.shape[:3] or table.shape[0] != query.shape[0] != lengths.shape[0]:
+    if key_pages.shape[:3] != value_pages.shape[:3] or {table.shape[0], *lengths.shape} != {query.shape[0]}:
         raise ShapeError(f"{shown} do not fit: keys and values have pages alike, and each sample a row and a length")
-    if lengths.shape[0] != query.shape[0]:
-        raise ShapeError(f"{shown} do not fit: each sample has a length")
     for what, x in (("the table", table), ("lengths", lengths)):
         if not x.dtype.is_integer:
             raise DTypeError(f"{what} of paged attention are integers, not {x.dtype}", hint="cast to int32")

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eshkol.errors import DTypeError, ShapeError
-from eshkol.ops import shapes
 from eshkol.ops.creation import iota
 from eshkol.ops.dtypes import bool_, int32
 from eshkol.ops.elementwise import cast, greater, where
@@ -63,7 +62,8 @@ def within(lengths: Any, scores: Any) -> Any:
     lead = scores.shape[:-3]
     if not lengths.dtype.is_integer:
         raise DTypeError(f"key_lengths are integers, not {lengths.dtype}", hint="how many keys each sample has")
-    if len(lengths.shape) > len(lead) or shapes.broadcast(lengths.shape, lead) != lead:
+    aligned = lead[len(lead) - len(lengths.shape) :]
+    if len(lengths.shape) > len(lead) or any(n not in (1, m) for n, m in zip(lengths.shape, aligned, strict=True)):
         raise ShapeError(
             f"key_lengths of shape {list(lengths.shape)} do not fit scores {list(scores.shape)}",
             hint=f"one for each sample: they broadcast to the axes in front of heads, {list(lead)}",
