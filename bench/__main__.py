@@ -16,7 +16,7 @@ ALL = (
     "startup", "instant", "atlas", "scheduler", "cpu", "gemm", "rows", "attention", "conv", "graph", "workloads",
     "steps", "optimizers", "latency", "scheme", "calculus", "twice", "training", "checkpoints", "loading",
 )  # fmt: skip
-ELSEWHERE = ("gpu", "gpt2")  # for machines that not everyone has: run where they are named
+ELSEWHERE = ("gpu", "gpt2", "resnet")  # for machines that not everyone has: run where they are named
 CHOOSY = ("workloads", "steps", "latency", "scheme", "calculus")  # `python -m bench scheme fib`: words choose its rows
 OWN = {  # commands with options of their own
     "all": "bench.every.command", "compare": "bench.every.compare", "kernels": "bench.kernels",

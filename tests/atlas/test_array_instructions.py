@@ -44,6 +44,9 @@ from eshkol.atlas.validate import extent, memory_operands, validate
 from eshkol.backends.base import Backend
 from eshkol.backends.reference import ReferenceBackend
 from eshkol.errors import ExecutionFailed, IsaError
+from eshkol.ops import TABLE
+from eshkol.ops.dtypes import uint64
+from eshkol.ops.random import DRAWS, Bits
 
 Loops = Callable[[Instruction, dict[str, np.ndarray]], np.ndarray]
 FLOAT_TYPES = [t for t in Type if t.is_float]
@@ -630,7 +633,7 @@ def test_attention(name: str, ty: Type, causal: bool) -> None:
     check(i, "output", loops, 20)
 
 
-ALL_SEEN: dict[str, Any] = {"mask": None, "bias": None}  # of attention
+ALL_SEEN: dict[str, Any] = dict.fromkeys(("mask", "bias", "lengths", "spans", "dropout_key"))  # of attention
 
 
 @checkered(causal=[False, True], ty=FLOAT_TYPES)
@@ -689,18 +692,22 @@ def test_batched_attention_gradients(ty: Type, causal: bool, queries: int, keys:
         check(make(ROWS[name], ty, **operands), output, functools.partial(loops, which=which), 12)
 
 
-@pytest.mark.parametrize("seen", ["causal window", "window", "mask", "bias"])
+@pytest.mark.parametrize("seen", ["causal window", "window", "mask", "bias", "lengths", "spans"])
 def test_attention_to_some_of_the_keys(seen: str) -> None:
     """With gradients; the last query sees nothing, and a window of one place leaves the second key to one query."""
+    count = 3 if seen == "spans" else 2
     row = {"window": {"window": 1}, "causal window": {"window": 2, "causal": True}}
-    lies = {"batch": 1, "batches": (1,), "queries": 3, "keys": 2, "head_dim": 1, "scale": 0.5,
-            "query_strides": (3, 1), "key_strides": (2, 1), "value_strides": (2, 1)}  # fmt: skip
+    lies = {"batch": 1, "batches": (1,), "queries": 3, "keys": count, "head_dim": 1, "scale": 0.5,
+            "query_strides": (3, 1), "key_strides": (count, 1), "value_strides": (count, 1)}  # fmt: skip
     how = {**lies, **ALL_SEEN, **row.get(seen, {})}
     if seen in ("mask", "bias"):
         how |= {seen: BufferOffset(seen), "mask_strides": (0, 2)}
-    apart = np.arange(3)[:, None] - np.arange(2)
+    if seen in ("lengths", "spans"):
+        how |= {seen: BufferOffset(seen), **({"lengths_strides": (0,)} if seen == "lengths" else {})}
+    apart = np.arange(3)[:, None] - np.arange(count)
     near = {"window": abs(apart) < 1, "causal window": (apart >= 0) & (apart < 2)}
     added = np.array([[0.5, -1], [-np.inf, 0.25], [-np.inf, -np.inf]])
+    near |= {"lengths": np.arange(2) < [[1]] * 3, "spans": np.array([[0, 0, 0], [0, 1, 1], [0, 1, 1]], bool)}
     if seen in ("mask", "bias"):
         near[seen] = np.isfinite(added)
 
@@ -724,7 +731,8 @@ def test_attention_to_some_of_the_keys(seen: str) -> None:
         return {"output": slopes @ k, "key_output": turned @ q, "value_output": of_value}[which]
 
     def given(i: Instruction) -> dict[str, np.ndarray]:
-        masks = {"mask": np.isfinite(added).astype(np.uint8).ravel(), "bias": added.astype(np.float32).ravel()}
+        masks = {"mask": np.isfinite(added).astype(np.uint8).ravel(), "bias": added.astype(np.float32).ravel(),
+                 "lengths": np.array([1], np.int32), "spans": np.array([0, 1, 1, 0, 3, 3], np.int32)}  # fmt: skip
         return {**make_inputs(i), **{name: x for name, x in masks.items() if name == seen}}
 
     i = make(ROWS["BatchedAttention"], Type.F32, **how)
@@ -737,6 +745,104 @@ def test_attention_to_some_of_the_keys(seen: str) -> None:
         i = make(ROWS[f"BatchedAttentionGrad{name}"], Type.F32, **how, cotangent_strides=(3, 1))
         for output in outputs:
             check(i, output, functools.partial(sloped, which=output), 12, given(i))
+
+
+@pytest.mark.parametrize("below", [100, 256])
+def test_attention_with_dropout(below: int) -> None:
+    """Which weights it leaves out is drawn here by the random bits of tensors; sums are of all weights."""
+    lies = {"batch": 2, "batches": (2,), "queries": 17, "keys": 11, "head_dim": 1, "scale": 0.5, **ALL_SEEN,
+            "query_strides": (17, 1), "key_strides": (11, 1), "value_strides": (11, 1)}  # fmt: skip
+    how: dict[str, Any] = lies | {"dropout_key": BufferOffset("dropout_key"), "dropout": below}
+    key = np.array([7, 2**32 - 5], np.uint32)
+    bits = np.asarray(TABLE["random_bits"].reference(Bits((2, 16, 4), uint64, DRAWS), key))
+    share = np.zeros((2, 17, 11))
+    for h, t, u in np.ndindex(share.shape):
+        block = int(bits[h, t // 16 * 8 + t % 8, u // 16 * 4 + u % 8 // 2])
+        word = block >> 32 if u % 2 == 0 else block & 0xFFFFFFFF
+        byte = word >> (16 * (t // 8 % 2) + 8 * (u // 8 % 2)) & 255
+        share[h, t, u] = 0 if byte < below else 256 / (256 - below)
+    assert below < 256 or not share.any()
+
+    def weighed(x: dict[str, np.ndarray]) -> tuple[np.ndarray, ...]:
+        q, k, v = (x[name].astype(np.float64).reshape(2, -1, 1) for name in ("query", "key", "value"))
+        return np.exp(0.5 * q @ k.swapaxes(1, 2)), q, k, v
+
+    def attended(i: Instruction, x: dict[str, np.ndarray]) -> np.ndarray:
+        powers, _, _, v = weighed(x)
+        return share * powers / powers.sum(-1, keepdims=True) @ v
+
+    def sloped(i: Instruction, x: dict[str, np.ndarray], *, which: str) -> np.ndarray:
+        powers, q, k, v = weighed(x)
+        sums, inner = (x[name].astype(np.float64).reshape(2, 17, 1) for name in ("sums", "inner"))
+        ct, weights = x["cotangent"].astype(np.float64).reshape(2, 17, 1), powers * 2**-sums
+        slopes = 0.5 * weights * (share * (ct @ v.swapaxes(1, 2)) - inner)
+        turned, of_value = slopes.swapaxes(1, 2), (share * weights).swapaxes(1, 2) @ ct
+        return {"output": slopes @ k, "key_output": turned @ q, "value_output": of_value}[which]
+
+    i = make(ROWS["BatchedAttention"], Type.F32, **how)
+    check(i, "output", attended, 12, {**make_inputs(i), "dropout_key": key})
+    for name, outputs in (("Query", ["output"]), ("KeyValue", ["key_output", "value_output"])):
+        i = make(ROWS[f"BatchedAttentionGrad{name}"], Type.F32, **how, cotangent_strides=(17, 1))
+        for output in outputs:
+            check(i, output, functools.partial(sloped, which=output), 40, {**make_inputs(i), "dropout_key": key})
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_floats_of_8_bits(wide: bool) -> None:
+    """Every byte, times 1: one by one what its bits say."""
+    i = make(ROWS["Float8GEMM"], Type.F32, m=256, n=1, k=1, wide_a=wide, wide_b=not wide)
+    one, (mantissa, bias) = 0x38 if wide else 0x3C, (2, 15) if wide else (3, 7)
+    inputs = {"a": np.arange(256, dtype=np.uint8), "b": np.array([one], np.uint8), "scale": np.array([2], np.float32)}
+    for expanded in (False, True):
+        found = run(i, inputs, expanded=expanded)["c"].reshape(256)
+        for byte in range(256):
+            exponent, rest = byte % 128 >> mantissa, byte % 2**mantissa
+            wanted = (rest / 2**mantissa + (exponent > 0)) * 2.0 ** (max(exponent, 1) - bias) * 2
+            if byte % 128 == 127 or (wide and exponent == 31 and rest):
+                wanted = math.nan
+            elif wide and exponent == 31:
+                wanted = math.inf
+            np.testing.assert_equal(float(found[byte]), 0.0 + (-wanted if byte >= 128 else wanted))
+
+
+@pytest.mark.parametrize("ty", [Type.F32, Type.F16, Type.BF16])
+def test_products_of_floats_of_8_bits(ty: Type) -> None:
+    i = make(ROWS["Float8GEMM"], ty, m=2, n=3, k=4, wide_b=True)
+    inputs = {"a": np.array([0x38, 0xB8, 0x40, 0, 1, 2, 3, 0x7E], np.uint8), "scale": np.array([0.5], np.float32),
+              "b": np.array([0x3C, 0, 0xBC, 0x40, 1, 2, 3, 4, 0x44, 0x44, 0x44, 0x3C], np.uint8)}  # fmt: skip
+    a = np.array([[1, -1, 2, 0], [2**-9, 2**-8, 3 * 2**-9, 448]])
+    b = np.array([[1, 0, -1, 2], [2**-16, 2**-15, 3 * 2**-16, 2**-14], [4, 4, 4, 1]])
+    for expanded in (False, True):
+        found = run(i, inputs, expanded=expanded)["c"].astype(np.float64).reshape(2, 3)
+        np.testing.assert_allclose(found, 0.5 * a @ b.T, rtol=EPSILON[ty])
+
+
+@pytest.mark.parametrize("ty", FLOAT_TYPES)
+def test_attention_to_pages(ty: Type) -> None:
+    """Of four pages, of three places each: two pages of the first sample, of which five places count; no key; all."""
+    i = make(ROWS["PagedAttention"], ty, batch=3, heads=1, members=2, queries=1, pages=4, page=3, most=2, head_dim=2,
+             scale=0.5)  # fmt: skip
+    table, lengths = [3, 1, 9, -2, 0, 2], [5, -1, 99]
+
+    def loops(i: Instruction, x: dict[str, np.ndarray], *, sums: bool) -> np.ndarray:
+        q, k, v = (x[name].reshape(-1, 2) for name in ("query", "key", "value"))
+        found, totals = np.zeros((6, 2)), np.full(6, np.inf)
+        for line, sample in enumerate((0, 0, 2, 2), 0):
+            row = line if sample == 0 else line + 2
+            places = [3 * table[2 * sample + n // 3] + n % 3 for n in range(5 if sample == 0 else 6)]
+            weights = np.array([math.exp(0.5 * (q[row] @ k[u])) for u in places])
+            found[row], totals[row] = weights @ v[places] / weights.sum(), math.log2(weights.sum())
+        return totals if sums else found
+
+    inputs = make_inputs(i) | {"table": np.array(table, np.int32), "lengths": np.array(lengths, np.int32)}
+    for expanded in (False, True):
+        found = run(i, inputs, expanded=expanded)
+        wide = {name: a.astype(np.float64) for name, a in inputs.items() if a.dtype != object}
+        for name in ("output", "sums"):
+            wanted = loops(i, {**inputs, **wide}, sums=name == "sums").ravel()
+            bound = 8 * EPSILON[ty if name == "output" else Type.F32 if ty.is_half else ty]
+            got = found[name].astype(np.float64)
+            np.testing.assert_allclose(got, wanted, rtol=max(bound, 1e-6), atol=max(bound, 1e-6))
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -989,6 +1095,9 @@ SMALL: dict[str, dict[str, Any]] = {
     "FlashAttention": {"batch": 1, "heads": 1, "seq_len": 2, "head_dim": 2},
     "BatchedAttention": {**ALL_SEEN, "batch": 2, "batches": (2,), "queries": 2, "keys": 2, "head_dim": 2, "scale": 1.0,
                          "query_strides": (4, 2), "key_strides": (0, 2), "value_strides": (4, 2)},
+    "Float8GEMM": {"m": 2, "n": 1, "k": 2},
+    "PagedAttention": {"batch": 1, "heads": 1, "members": 2, "queries": 1, "pages": 3, "page": 2, "most": 2,
+                       "head_dim": 2, "scale": 1.0},
     "LayerScale": {"n": 2},
     "RoPE": {"batch": 1, "seq_len": 1, "heads": 1, "head_dim": 2},
     "KVCacheUpdate": {"position": 1, "batch": 1, "heads": 1, "head_dim": 2},

@@ -231,6 +231,47 @@ def test_heads_that_share_keys(heads, shared, queries, keys, width, causal):
         np.testing.assert_allclose(got, one.numpy(), atol=0.02 * np.abs(one.numpy()).max())
 
 
+KEY = np.array([5, 2**31 + 9], np.uint32)
+
+
+@pytest.mark.parametrize(("shape", "how", "given"), [
+    ((2, 4, 4, 300, 300, 64), {"dropout": 0.1}, {"dropout_key": KEY}),
+    ((1, 4, 2, 1000, 777, 128), {"dropout": 0.25, "is_causal": True}, {"dropout_key": KEY}),
+    ((2, 3, 3, 260, 301, 256), {"dropout": 0.5}, {"dropout_key": KEY}),
+    ((3, 4, 4, 300, 500, 64), {}, {"key_lengths": np.array([500, 0, 129])}),
+    ((3, 4, 2, 700, 700, 128), {"is_causal": True}, {"key_lengths": np.array([1, 700, 300])}),
+    ((2, 2, 2, 260, 260, 160), {"window": 40}, {"key_lengths": np.array([100, 260])}),
+    ((1, 4, 4, 1000, 1000, 64), {"is_causal": True}, {"offsets": np.array([0, 1, 200, 200, 640, 1000])}),
+    ((1, 4, 1, 900, 900, 128), {}, {"offsets": np.array([7, 300, 301, 800])}),
+    ((2, 4, 2, 600, 600, 80), {"dropout": 0.2, "window": 99},
+     {"offsets": np.array([0, 100, 600]), "key_lengths": np.array([600, 333]), "dropout_key": KEY}),
+])  # fmt: skip
+def test_attention_with_dropout_and_of_several_lengths(shape, how, given):
+    """With gradients, as the CPU has it, which draws the same random bits; the same bits each time."""
+    b, heads, shared, queries, keys, width = shape
+    shapes = [(b, heads, queries, width), *[(b, shared, keys, width)] * 2, (b, heads, queries, width)]
+
+    def trained(q, k, v, ct, *rest):
+        more = dict(zip(given, rest, strict=True))
+
+        def attend(q, k, v):
+            return ek.scaled_dot_product_attention(q, k, v, **how, **more)
+
+        gradients = ek.grad(lambda q, k, v: (attend(q, k, v) * ct).astype("float32").sum(), argnums=(0, 1, 2))
+        return attend(q, k, v), *gradients(q, k, v)
+
+    with ek.device("cuda"):
+        arrays = [ek.tensor(RNG.standard_normal(shape), dtype="bfloat16") for shape in shapes]
+        rest = [ek.tensor(x) for x in given.values()]
+        found, again = ([x.astype("float32").numpy() for x in ek.jit(trained)(*arrays, *rest)] for _ in range(2))
+        wide = [x.astype("float32").numpy() for x in arrays]
+    with ek.device("cpu"):
+        wanted = [x.numpy() for x in trained(*map(ek.tensor, (*wide, *given.values())))]
+    for got, same, one in zip(found, again, wanted, strict=True):
+        np.testing.assert_array_equal(got, same)
+        np.testing.assert_allclose(got, one, atol=0.02 * np.abs(one).max())
+
+
 def padding(b, h, n, m):
     return (np.arange(m) < np.linspace(m, 0, b).astype(int)[:, None])[:, None, None, :]
 
@@ -284,6 +325,62 @@ def test_few_queries_of_many_keys(b, heads, shared, queries, keys, width, mask):
     with ek.device("cpu"):
         wanted = ek.scaled_dot_product_attention(*map(ek.tensor, (*wide, *masks))).numpy()
     np.testing.assert_allclose(found, wanted, atol=0.01 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize(("heads", "shared", "queries", "keys", "width"), [
+    (4, 4, 1, 1000, 64), (32, 8, 1, 4096, 128), (8, 2, 3, 777, 80),
+])  # fmt: skip
+def test_few_queries_of_as_many_keys_as_each_sample_has(heads, shared, queries, keys, width):
+    shapes = [(5, heads, queries, width), *[(5, shared, keys, width)] * 2]
+    lengths = np.array([keys, 0, 1, 300, keys - 1])
+    with ek.device("cuda"):
+        given = [ek.tensor(RNG.standard_normal(shape), dtype="bfloat16") for shape in shapes]
+        attend = ek.jit(lambda q, k, v, n: ek.scaled_dot_product_attention(q, k, v, key_lengths=n))
+        found = attend(*given, ek.tensor(lengths)).astype("float32").numpy()
+        wide = [x.astype("float32").numpy() for x in given]
+    with ek.device("cpu"):
+        wanted = ek.scaled_dot_product_attention(*map(ek.tensor, wide), key_lengths=ek.tensor(lengths)).numpy()
+    np.testing.assert_allclose(found, wanted, atol=0.01 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize(("heads", "shared", "queries", "width", "page", "most"), [
+    (4, 4, 1, 64, 16, 40), (32, 8, 1, 128, 64, 33), (8, 1, 2, 256, 16, 20), (6, 3, 1, 80, 256, 5),
+])  # fmt: skip
+def test_decoding_from_pages(heads, shared, queries, width, page, most):
+    """Pages lie anywhere, in any order, and what the table says beyond the lengths is not looked at."""
+    samples, count = 5, 5 * most + 3
+    pages = [RNG.standard_normal((count, page, shared, width)).astype(np.float32) for _ in range(2)]
+    query = RNG.standard_normal((samples, heads, queries, width))
+    table = RNG.permutation(count)[: samples * most].reshape(samples, most)
+    lengths = np.array([most * page, 0, 1, page, most * page // 2 + 5])
+    for row, length in zip(table, lengths, strict=True):
+        row[-(-length // page) :] = -1
+    with ek.device("cuda"):
+        given = [ek.tensor(x, dtype="bfloat16") for x in (query, *pages)]
+        attend, rest = ek.jit(ek.paged_attention), [ek.tensor(table), ek.tensor(lengths)]
+        found, again = (attend(*given, *rest).astype("float32").numpy() for _ in range(2))
+        wide = [x.astype("float32").numpy() for x in given]
+    np.testing.assert_array_equal(found, again)
+    with ek.device("cpu"):
+        wanted = ek.paged_attention(*map(ek.tensor, (*wide, table, lengths))).numpy()
+    np.testing.assert_allclose(found, wanted, atol=0.01 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize(("rows", "columns", "terms", "formats"), [
+    (128, 256, 512, ("e4m3", "e4m3")), (1000, 521, 272, ("e5m2", "e4m3")), (3, 4096, 4096, ("e4m3", "e5m2")),
+    (700, 64, 48, ("e5m2", "e5m2")),
+])  # fmt: skip
+def test_products_of_floats_of_8_bits(rows, columns, terms, formats, dtype):
+    """As NumPy's of what the bytes stand for: machines sum such products to some 13 bits."""
+    x, y = RNG.standard_normal((rows, terms)), RNG.standard_normal((columns, terms))
+    with ek.device("cuda"):
+        x, y = (ek.to_float8(ek.tensor(a, dtype="float32"), f) for a, f in zip((x, y), formats, strict=True))
+        multiply = ek.jit(lambda x, y, s: ek.float8_matmul(x, y, s, formats, dtype))
+        found = multiply(x, y, ek.tensor(0.25)).astype("float32").numpy()
+        one, other = (ek.from_float8(a, f).numpy().astype(np.float64) for a, f in zip((x, y), formats, strict=True))
+    wanted = 0.25 * one @ other.T
+    np.testing.assert_allclose(found, wanted, atol=4e-3 * np.abs(wanted).max())
 
 
 def test_gradients_of_products_of_16_bit_floats():

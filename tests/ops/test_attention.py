@@ -7,7 +7,7 @@ import pytest
 from calls import gradient, value
 from op_harness import rng_of
 
-from eshkol.errors import DTypeError, ShapeError
+from eshkol.errors import DTypeError, ShapeError, TensorError
 
 ATTENTION = "scaled_dot_product_attention"
 
@@ -117,6 +117,68 @@ def test_a_layer_with_unit_projections_is_attention_of_its_heads():
 def test_what_does_not_fit_is_refused(shapes, message):
     with pytest.raises(ShapeError, match=message):
         value(ATTENTION, *(np.zeros(s) for s in shapes))
+
+
+KEY = np.array([3, 4], np.uint32)
+
+
+def attended(*given, **how):
+    """Arrays by name too: in the order in which the op takes them."""
+    defaults = {"mask": None, "causal": False, "scale": None, "window": None, "dropout": 0.0, "dropout_key": None,
+                "key_lengths": None, "offsets": None}  # fmt: skip
+    return value(ATTENTION, *given, *(defaults | how).values())
+
+
+def test_dropout_leaves_out_weights_and_keeps_their_mean():
+    """Those that its key says, whatever the values are; all of them, or none, where that is the probability."""
+    q, k = drawn((2, 40, 4), (2, 100, 4))
+    ones, one = np.ones((2, 100, 1)), np.zeros((2, 100, 100)) + np.eye(100)
+    weights = value("attention_weights", q, k)
+    dropped = attended(q, k, one, dropout=0.25, dropout_key=KEY)
+    np.testing.assert_allclose(dropped, np.where(dropped == 0, 0, weights / 0.75), rtol=1e-5)
+    assert abs((dropped == 0).mean() - 0.25) < 0.02
+    assert abs(attended(q, k, ones, dropout=0.25, dropout_key=KEY).mean() - 1) < 0.02
+    np.testing.assert_array_equal(attended(q, k, one, dropout=1.0, dropout_key=KEY), 0 * dropped)
+    np.testing.assert_allclose(attended(q, k, one, dropout=0.0), weights, rtol=1e-6)
+    assert (attended(q, k, one, dropout=1e-6, dropout_key=KEY) == 0).any()  # no less than one of 256
+
+
+def test_lengths_and_offsets_are_masks():
+    q, k, v = drawn((3, 2, 7, 4), (3, 2, 7, 4), (3, 2, 7, 4))
+    lengths, offsets = np.array([7, 0, 3]), np.array([0, 2, 6])
+    there = np.arange(7) < lengths[:, None, None, None]
+    np.testing.assert_allclose(attended(q, k, v, key_lengths=lengths), attended(q, k, v, mask=there))
+    found = attended(q, k, v, causal=True, offsets=offsets)
+    for begin, end in ((0, 2), (2, 6)):
+        parts = (x[:, :, begin:end] for x in (q, k, v))
+        np.testing.assert_allclose(found[:, :, begin:end], attended(*parts, causal=True), rtol=1e-6)
+    np.testing.assert_array_equal(found[:, :, 6], 0)  # beyond the last sequence
+
+
+def test_pages_are_keys_side_by_side():
+    query, keys, values = drawn((2, 4, 1, 8), (6, 4, 2, 8), (6, 4, 2, 8))
+    table, lengths = np.array([[5, 0, 2], [3, -1, -1]]), np.array([10, 4])
+    found = value("paged_attention", query, keys, values, table, lengths)
+    for n, length in enumerate(lengths):
+        given = (np.concatenate(x[table[n]])[:length].swapaxes(0, 1) for x in (keys, values))
+        np.testing.assert_allclose(found[n], value(ATTENTION, query[n], *given), rtol=1e-5)
+    with pytest.raises(ShapeError, match="each sample a row and a length"):
+        value("paged_attention", query, keys, values, table[:1], lengths)
+    with pytest.raises(DTypeError, match="the table of paged attention"):
+        value("paged_attention", query, keys, values, table * 1.0, lengths)
+
+
+@pytest.mark.parametrize(("given", "error", "message"), [
+    ({"dropout": 0.5}, TensorError, "takes a key"), ({"dropout": 1.5, "dropout_key": KEY}, TensorError, "from 0 to 1"),
+    ({"dropout": True}, TensorError, "from 0 to 1"), ({"key_lengths": np.zeros(2)}, DTypeError, "are integers"),
+    ({"key_lengths": np.zeros(3, int)}, ShapeError, "one for each sample"),
+    ({"offsets": np.zeros((2, 2), int)}, DTypeError, "along one axis"),
+    ({"offsets": np.array([0, 2])}, ShapeError, "3 queries and 5 keys"),
+])  # fmt: skip
+def test_dropout_and_lengths_that_do_not_fit_are_refused(given, error, message):
+    q, k = np.zeros((2, 1, 3, 4)), np.zeros((2, 1, 5, 4))
+    with pytest.raises(error, match=message):
+        attended(q, k, k, **given)
 
 
 def test_other_refusals():

@@ -42,6 +42,7 @@ STRICTER = {
     "searchsorted", "einsum", "max_unpool1d", "max_unpool2d", "global_avg_pool1d", "global_avg_pool2d",
     "grid_sample", "index_put", "gather", "scatter_along", "scatter_add", "scatter_max", "index_add", "put", "bincount",
     "nll_loss", "cross_entropy", "layer_norm", "rms_norm", "rotary_embedding", "to_dense", "sparse_mm",
+    "paged_attention",
 }  # fmt: skip
 # Rows whose reference is written for some elements: it fails (or, for irfft, NumPy gives what lay in memory).
 WITHOUT_REFERENCE = {

@@ -113,8 +113,13 @@ def test_an_integer_is_taken_where_a_float_is_wanted(name):
     for number, sample in enumerate(op.samples):
         args = arguments(sample, dtype, rng_of(name, number))
         for attribute in floats_of(op):
+            place = [*op.signature.parameters].index(attribute)
+            given = [
+                (args, {**sample.attrs, attribute: one}) if place >= len(args)
+                else ([*args[:place], one, *args[place + 1 :]], sample.attrs) for one in (1.0, 1)
+            ]  # fmt: skip
             with np.errstate(all="ignore"):
-                wanted, found = (outcome(op, args, {**sample.attrs, attribute: one}) for one in (1.0, 1))
+                wanted, found = (outcome(op, *them) for them in given)
             if wanted is not None:
                 assert found is not None, f"{attribute}=1 of sample {number} is refused, and 1.0 is not"
                 for a, b in zip(wanted, found, strict=True):

@@ -64,11 +64,11 @@ def drawn(op, *args, key=KEY, **attrs) -> np.ndarray:
     ],
 )
 def test_known_answers(counter, key, block):
-    from eshkol.ops.random import _ARRAYS, threefry
+    from eshkol.support.threefry import ARRAYS, threefry
 
     words = [np.array([x], np.uint32) for x in (*key, *counter)]
     with np.errstate(over="ignore"):
-        got = threefry(_ARRAYS, tuple(words[:2]), tuple(words[2:]))
+        got = threefry(ARRAYS, tuple(words[:2]), tuple(words[2:]))
     assert tuple(int(x[0]) for x in got) == block
 
 

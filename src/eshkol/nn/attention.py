@@ -28,7 +28,7 @@ class MultiheadAttention(Module):
     """Attention of heads between projections: `output, weights = attention(query, key, value)`.
 
     Inputs are length × batch × embedding (batch × length with `batch_first`), or length × embedding. The weights, mean
-    over the heads, are only computed if they are looked at.
+    over the heads and before dropout, are only computed if they are looked at.
 
     >>> out, _ = nn.MultiheadAttention(64, 4, batch_first=True)(x, x, x, is_causal=True)
     """
@@ -129,18 +129,14 @@ class MultiheadAttention(Module):
             inputs[id(x)] = x if batched and self.batch_first else ek.swapaxes(x, 0, 1) if batched else x[None]
         q, k, v = self._projected(inputs[id(query)], inputs[id(key)], inputs[id(value)])
         mask = self._mask(attn_mask, key_padding_mask, q, k, batched)
-        weights = None
+        how = {}
         if self.dropout and self.training:
-            weights = ek.attention_weights(q, k, mask, causal=is_causal)
-            dropped = ek.dropout(weights, next_key("MultiheadAttention"), self.dropout, training=True)
-            output = self._joined(ek.matmul(dropped, v))
-        else:
-            output = self._joined(ek.attention(q, k, v, mask, causal=is_causal))
+            how = {"dropout": self.dropout, "dropout_key": next_key("MultiheadAttention")}
+        output = self._joined(ek.attention(q, k, v, mask, causal=is_causal, **how))
+        weights = None
         if need_weights:
-            weights = ek.attention_weights(q, k, mask, causal=is_causal) if weights is None else weights
+            weights = ek.attention_weights(q, k, mask, causal=is_causal)
             weights = ek.mean(weights, 1) if average_attn_weights else weights
-        else:
-            weights = None
         if not batched:
             return output[0], None if weights is None else weights[0]
         return output if self.batch_first else ek.swapaxes(output, 0, 1), weights

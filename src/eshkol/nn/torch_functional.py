@@ -65,10 +65,8 @@ def scaled_dot_product_attention(
 
     A multiple of query heads shares each key and value head, with `enable_gqa` and without.
     """
-    if not dropout_p:
-        return ek.scaled_dot_product_attention(query, key, value, attn_mask, is_causal, scale)
-    weights = ek.attention_weights(query, key, attn_mask, is_causal, scale)
-    return ek.matmul(dropout(weights, dropout_p), value)
+    how = {"dropout": dropout_p, "dropout_key": next_key("attention")} if dropout_p else {}
+    return ek.scaled_dot_product_attention(query, key, value, attn_mask, is_causal, scale, **how)
 
 
 def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, dim: int = -1) -> Any:

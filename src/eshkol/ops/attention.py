@@ -7,19 +7,24 @@ sequence of no keys is an error. Everything is computed in float32 at least.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from eshkol.errors import DTypeError, ShapeError
+from eshkol.errors import DTypeError, ShapeError, TensorError
 from eshkol.ops import shapes
 from eshkol.ops.activations import softmax
+from eshkol.ops.attention_dropout import dropped, threshold
+from eshkol.ops.attention_spans import packed, within
 from eshkol.ops.contraction import matmul, turned
 from eshkol.ops.creation import full, iota
 from eshkol.ops.elementwise import greater_equal, less, logical_and, not_equal, where
 from eshkol.ops.movement import permute, reshape
+from eshkol.ops.random import KEY
 from eshkol.ops.reductions import narrow, wide, wide_array
 from eshkol.ops.row import Draw, Value, composite, sample
+from eshkol.support import threefry
 
 GROUP = "attention"
 _ROUNDED = 8.0  # of layers: 16-bit floats are rounded after each projection, the reference only at the end
@@ -79,10 +84,16 @@ def _near(scores: Any, causal: bool, window: int | None) -> Any:
     return allowed
 
 
-def _weights(scores: Any, mask: Any, causal: bool, window: int | None) -> Any:
+def _weights(
+    scores: Any, mask: Any, causal: bool, window: int | None, key_lengths: Any = None, offsets: Any = None
+) -> Any:
     """The softmax of the scores where attention is allowed, zero elsewhere."""
     _fitting_mask(mask, scores)
     allowed = _near(scores, causal, window)
+    for given, of in ((key_lengths, within), (offsets, packed)):
+        if given is not None:
+            there = of(given, scores)
+            allowed = there if allowed is None else logical_and(allowed, there)
     if mask is not None:
         chosen = mask if mask.dtype.is_bool else not_equal(mask, -math.inf)
         if mask.dtype.is_float:
@@ -105,7 +116,8 @@ def _scores(query: Any, key: Any, shared: int) -> Any:
 
 def _one_by_one(
     query: Any, key: Any, value: Any, mask: Any = None, causal: bool = False, scale: float | None = None,
-    window: int | None = None,
+    window: int | None = None, dropout: float = 0.0, dropout_key: Any = None, key_lengths: Any = None,
+    offsets: Any = None,
 ) -> Any:  # fmt: skip
     """One query after another."""
     query, key, value = (wide_array(x).astype(np.float64) for x in (query, key, value))
@@ -120,14 +132,26 @@ def _one_by_one(
         added = added + (np.where(mask, 0, -np.inf) if mask.dtype == np.bool_ else wide_array(mask))
     query, key, value = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (query, key, value))
     result = np.zeros((*lead, rows, value.shape[-1]))
+    below = threefry.threshold(dropout)
+    share = np.ones(full_shape)
+    if below:
+        left_out = threefry.dropped(dropout_key, math.prod(lead), rows, columns, below).reshape(full_shape)
+        share = np.where(left_out, 0, threefry.kept(below))
     for at in np.ndindex(*lead, rows):
         factor = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
         scores = key[at[:-1]] @ query[at] * factor + added[at]
         attended = [u for u in range(columns) if scores[u] > -np.inf and not (causal and u > at[-1])]
         attended = [u for u in attended if window is None or abs(u - at[-1]) < window]
+        if key_lengths is not None:
+            own = np.broadcast_to(key_lengths, lead[:-1])[at[: len(lead[:-1])]]
+            attended = [u for u in attended if u < own]
+        if offsets is not None:
+            sequence = {t: n for n, (a, b) in enumerate(pairwise(offsets)) for t in range(a, b)}
+            attended = [u for u in attended if at[-1] in sequence and sequence.get(u) == sequence[at[-1]]]
         total = sum(math.exp(scores[u] - max(scores[attended])) for u in attended)
         for u in attended:
-            result[at] += math.exp(scores[u] - max(scores[attended])) / total * value[at[:-1]][u]
+            weight = math.exp(scores[u] - max(scores[attended])) / total
+            result[at] += weight * share[at][u] * value[at[:-1]][u]
     return result
 
 
@@ -145,19 +169,29 @@ _SQUARE = (sample((3, 2), (3, 2), (3, 2)), sample((2, 3, 2), (2, 3, 2), (2, 3, 2
         sample((1, 2), (2, 2), (2, 2), Draw((1, 2), make=lambda rng: [[0.5, -np.inf]])),
         sample((2, 2), (0, 2), (0, 3)), sample((0, 2), (2, 2), (2, 1)),
         sample((4, 2), (4, 2), (4, 2), causal=True, window=2), sample((4, 2), (2, 2), (2, 2), window=1),
+        sample((2, 3, 2), (2, 3, 2), (2, 3, 2), None, True, None, None, 0.5, KEY),
+        sample((3, 1, 2, 2), (3, 1, 3, 2), (3, 1, 3, 2), None, False, None, None, 0.0, None,
+               Draw((3,), 0, 4, kind="int")),
+        sample((1, 5, 2), (1, 5, 2), (1, 5, 2), None, True, None, None, 0.0, None, None,
+               Draw((3,), kind="int", make=lambda rng: [0, 2, 4])),
     ),
 )  # fmt: skip
 def scaled_dot_product_attention(
     query: Value, key: Value, value: Value, mask: Value | None = None, causal: bool = False, scale: float | None = None,
-    window: int | None = None,
+    window: int | None = None, dropout: float = 0.0, dropout_key: Value | None = None,
+    key_lengths: Value | None = None, offsets: Value | None = None,
 ) -> Any:  # fmt: skip
-    """softmax(query · keyᵀ · scale) · value over … × length × dim; scale is 1/√dim unless said. It takes no dropout.
+    """softmax(query · keyᵀ · scale) · value over … × length × dim; scale is 1/√dim unless said.
 
     Axes in front broadcast; a multiple of query heads (third axis from the end) shares each key and value head. A mask
     of bools says where to attend, one of floats is added. Causal: query t attends to keys 0 … t. Window: to keys that
     are fewer than so many places away, with causal to the last so many. A query that may attend to nothing gets zeros.
+    Dropout leaves out weights with that probability, in 256ths, as its key says, and makes the rest greater by as much.
+    Lengths are of samples, the axes in front of heads: what comes later is no key. Offsets say where sequences begin
+    that lie one after another, and where the last ends: nothing attends to another sequence than its own.
     """
     _fitting(query, key, value)
+    below = _dropping(dropout, dropout_key)
     q, k, v = wide(query), wide(key), wide(value)
     factor = scale if scale is not None else 1 / math.sqrt(max(query.shape[-1], 1))
     shared = _sharing(query, key, value)
@@ -167,14 +201,30 @@ def scaled_dot_product_attention(
         kept = 2 if shared == 1 else 3  # axes after those that broadcast
         lead = shapes.broadcast(scores.shape[:-kept], value.shape[:-kept])
         found = full(q, (*lead, *scores.shape[-kept:-1], value.shape[-1]), 0)
-    elif shared > 1:
+        return narrow(found, query.dtype)
+    weights = _weights(scores, mask, causal, window, key_lengths, offsets)
+    if below:
+        lead = scores.shape[:-2] if shared > 1 else shapes.broadcast(scores.shape[:-2], value.shape[:-2])
+        weights = where(dropped(dropout_key, (*lead, *scores.shape[-2:]), below), 0, weights)
+        v = v * threefry.kept(below)
+    if shared > 1:
         *lead, heads, rows, columns = scores.shape
-        weights = reshape(_weights(scores, mask, causal, window), (*lead, heads // shared, shared * rows, columns))
-        found = matmul(weights, v)
+        found = matmul(reshape(weights, (*lead, heads // shared, shared * rows, columns)), v)
         found = reshape(found, (*found.shape[:-3], heads, rows, value.shape[-1]))
     else:
-        found = matmul(_weights(scores, mask, causal, window), v)
+        found = matmul(weights, v)
     return narrow(found, query.dtype)
+
+
+def _dropping(dropout: Any, key: Any) -> int:
+    """Below which number a byte drops a weight."""
+    below = threshold(dropout)
+    if below and key is None:
+        raise TensorError(
+            f"attention with dropout of {dropout} takes a key of random numbers",
+            hint="dropout_key=ek.random.key(seed); layers of nn draw one by themselves",
+        )
+    return below
 
 
 def _weights_one_by_one(

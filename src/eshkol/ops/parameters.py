@@ -207,6 +207,25 @@ scaled_dot_product_attention.scale | what products of queries and keys are multi
 attention_weights.scale | what products of queries and keys are multiplied with; 1/√dim unless given
 scaled_dot_product_attention.mask | truth values: who may attend to what; or numbers that are added
 attention_weights.mask | truth values: who may attend to what; or numbers that are added
+scaled_dot_product_attention.key_lengths | how many keys each sample has: integers, of the axes in front of heads
+scaled_dot_product_attention.offsets | where sequences begin that lie one after another, and where the last ends
+scaled_dot_product_attention.dropout | the probability with which a weight is left out
+scaled_dot_product_attention.dropout_key | the key of random numbers that says which weights are left out
+to_float8.x | the numbers to round
+to_float8.format | "e4m3" or "e5m2"
+from_float8.x | the bytes
+from_float8.format | "e4m3" or "e5m2"
+float8_matmul.x | bytes: … × terms
+float8_matmul.y | bytes: outputs × terms
+float8_matmul.scale | what products are multiplied with
+float8_matmul.formats | those of x and of y
+float8_matmul.dtype | of the result: float32, bfloat16 or float16
+paged_attention.query | who attends: batch × heads × queries × dim
+paged_attention.key_pages | pages of keys: pages × places × heads × dim
+paged_attention.value_pages | pages of values: pages × places × heads × dim
+paged_attention.table | which pages each sample has: batch × pages
+paged_attention.lengths | how many keys each sample has
+paged_attention.scale | what products of queries and keys are multiplied with; 1/√dim unless given
 scaled_dot_product_attention.window | within how many places keys are attended to; all unless given
 attention_weights.window | within how many places keys are attended to; all unless given
 multi_head_attention.mask | truth values: who may attend to what; or numbers that are added

@@ -12,8 +12,6 @@ keys split off it or folded from it.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,42 +21,14 @@ from eshkol.ops import dtypes, shapes
 from eshkol.ops.dtypes import DType, uint32, uint64
 from eshkol.ops.movement import align, reshape
 from eshkol.ops.row import Aval, Draw, HasAval, NoDerivative, Pull, Shape, Value, composite, primitive, sample
+from eshkol.support.threefry import ARRAYS, NUMBERS, WordArithmetic, threefry
 
 GROUP = "random"
 DRAWS, SPLITS, FOLDS = 0, 0x80000000, 0xC0000000  # what is added to a counter's high word
 MOST_BLOCKS = 1 << 62
 
 KEY = Draw((2,), 0, 2**32 - 1, kind="key")
-_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-_PARITY = 0x1BD11BDA
 _BITS = NoDerivative("bits do not vary smoothly")
-
-
-class WordArithmetic(NamedTuple):
-    """Arithmetic on 32-bit words: of NumPy's arrays, or of a kernel's scalars."""
-
-    add: Callable[[Any, Any], Any]
-    xor: Callable[[Any, Any], Any]
-    rotate: Callable[[Any, int], Any]
-
-
-def threefry(words: WordArithmetic, key: tuple[Any, Any], counter: tuple[Any, Any]) -> tuple[Any, Any]:
-    """The two words of a block."""
-    add, xor, rotate = words
-    schedule = (*key, xor(xor(key[0], key[1]), _PARITY))
-    x, y = add(counter[0], key[0]), add(counter[1], key[1])
-    for group in range(5):
-        for amount in _ROTATIONS[group % 2]:
-            x = add(x, y)
-            y = xor(rotate(y, amount), x)
-        x = add(x, schedule[(group + 1) % 3])
-        y = add(add(y, schedule[(group + 2) % 3]), group + 1)
-    return x, y
-
-
-_ARRAYS = WordArithmetic(np.add, np.bitwise_xor, lambda x, by: (x << by) | (x >> (32 - by)))
-_MASK = 0xFFFFFFFF
-_NUMBERS = WordArithmetic(lambda x, y: (x + y) & _MASK, operator.xor, lambda x, by: (x << by) & _MASK | x >> (32 - by))
 
 
 def _scalars(e: Any) -> WordArithmetic:
@@ -74,7 +44,7 @@ def _block(key: Any, counter: Any, range_: int) -> tuple[Any, Any]:
     high = ((counter >> np.uint64(32)) | np.uint64(range_)).astype(np.uint32)
     low = (counter & np.uint64(0xFFFFFFFF)).astype(np.uint32)
     with np.errstate(over="ignore"):
-        return threefry(_ARRAYS, (key[..., 0], key[..., 1]), (high, low))
+        return threefry(ARRAYS, (key[..., 0], key[..., 1]), (high, low))
 
 
 def _checked(key: HasAval) -> None:
@@ -188,7 +158,7 @@ def _fold(a: None, key: Any, number: Any) -> Any:
 def host_fold_in(key: Any, number: int) -> Any:
     """What `fold_in` gives for one key, without NumPy's arithmetic: a step of training waits for it."""
     high, low = divmod(number & (MOST_BLOCKS - 1), 1 << 32)
-    return np.array(threefry(_NUMBERS, (int(key[0]), int(key[1])), (high | FOLDS, low)), np.uint32)
+    return np.array(threefry(NUMBERS, (int(key[0]), int(key[1])), (high | FOLDS, low)), np.uint32)
 
 
 def _pull_fold(e: Any, a: None, i: Any, key: Any, number: Any) -> Any:

@@ -4,6 +4,7 @@ from oracles import (
     activations,
     contraction,
     elementwise,
+    float8,
     fourier,
     indexing,
     linalg,
@@ -16,6 +17,6 @@ from oracles import (
 from oracles.registry import ORACLES, Call, Oracle, met
 
 __all__ = [
-    "ORACLES", "Call", "Oracle", "activations", "contraction", "elementwise", "fourier", "indexing", "linalg", "losses",
-    "met", "movement", "networks", "random", "reductions",
+    "ORACLES", "Call", "Oracle", "activations", "contraction", "elementwise", "float8", "fourier", "indexing", "linalg",
+    "losses", "met", "movement", "networks", "random", "reductions",
 ]  # fmt: skip

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from eshkol.ops.random import KEY
 from eshkol.ops.row import Draw, sample
 from oracles.contraction import _each, _links, _pairs, _windows
+from oracles.random import _threefry as threefry
 from oracles.registry import EPSILON, agree, every, first, given, meeting, name_of, nth, oracle
 
 # --- attention --------------------------------------------------------------------------------------
@@ -68,18 +70,52 @@ def _attention_weights(
     sample((2, 1, 3, 2), (1, 2, 3, 2), (3, 2), Draw((2, 1, 3, 3), kind="bool"), scale=1.0),
     sample((1, 1), (1, 1), (1, 1)), sample((3, 2), (4, 2), (4, 2), (3, 4), scale=2.0),
     *(sample((5, 2), (6, 2), (6, 2), (5, 6), causal=c, window=2) for c in (False, True)),
+    sample((2, 19, 2), (2, 21, 2), (2, 21, 2), None, False, None, None, 0.25, KEY),
+    sample((2, 2, 3, 2), (2, 2, 4, 2), (2, 2, 4, 2), None, True, None, None, 0.5, KEY, Draw((2,), 0, 5, kind="int")),
+    sample((7, 2), (7, 2), (7, 2), (7, 7), True, None, 3, 0.0, None, None,
+           Draw((4,), kind="int", make=lambda rng: [1, 1, 4, 6])),
 ])  # fmt: skip
 def _attention(
     query: Any, key: Any, value: Any, mask: Any = None, causal: bool = False, scale: float | None = None,
-    window: int | None = None,
+    window: int | None = None, dropout: float = 0.0, dropout_key: Any = None, key_lengths: Any = None,
+    offsets: Any = None,
 ) -> Any:  # fmt: skip
+    if key_lengths is not None or offsets is not None:
+        seen = np.zeros((*query.shape[:-1], key.shape[-2]))
+        for at in np.ndindex(seen.shape):
+            last = key.shape[-2] if key_lengths is None else np.broadcast_to(key_lengths, query.shape[:-3])[at[:-3]]
+            spans = [(0, 99)] if offsets is None else itertools.pairwise(offsets)
+            together = any(begin <= min(at[-2:]) and max(at[-2:]) < end for begin, end in spans)
+            seen[at] = 0 if at[-1] < last and together else -math.inf
+        mask = seen if mask is None else seen + (np.where(mask, 0, -math.inf) if mask.dtype == np.bool_ else mask)
     shared = _heads_of(query, key)
     if shared == 1 and query.ndim > 2 and value.ndim > 2 and query.shape[-3] > value.shape[-3] > 1:
         shared = query.shape[-3] // value.shape[-3]
     weights = _attention_weights(query, key, mask, causal, scale, window)
+    if dropout:
+        rows, columns, below = -(-query.shape[-2] // 16) * 8, -(-key.shape[-2] // 16) * 4, round(dropout * 256)
+        for number, at in enumerate(np.ndindex(weights.shape[:-2])):
+            for t, u in np.ndindex(weights.shape[-2:]):
+                block = (number * rows + t // 16 * 8 + t % 8) * columns + u // 16 * 4 + u % 8 // 2
+                word = threefry((int(dropout_key[0]), int(dropout_key[1])), (0, block))[u % 2]
+                byte = word >> 16 * (t % 16 // 8) + 8 * (u % 16 // 8) & 255
+                weights[at][t, u] *= 0 if byte < below else 256 / (256 - below)
     if shared > 1:
         value = value[..., [h // shared for h in range(query.shape[-3])], :, :]
     return np.einsum("...qk,...kd->...qd", weights, value)
+
+
+@oracle("paged_attention", dtype=first, tolerance=2.0)
+def _paged_attention(query: Any, keys: Any, values: Any, table: Any, lengths: Any, scale: float | None = None) -> Any:
+    found = np.zeros((*query.shape[:-1], values.shape[-1]))
+    shared, size = query.shape[1] // keys.shape[2], keys.shape[1]
+    for n, h, t in np.ndindex(query.shape[:3]):
+        there = [(int(table[n, u // size]), u % size, h // shared) for u in range(int(lengths[n]))]
+        factor = query.shape[-1] ** -0.5 if scale is None else scale
+        weights = _attended(query[n, h, t].tolist(), [keys[at].tolist() for at in there], factor, [0.0] * len(there))
+        for at, weight in zip(there, weights, strict=True):
+            found[n, h, t] += weight * values[at]
+    return found
 
 
 def _projected(x: Any, weight: Any, bias: Any) -> Any:

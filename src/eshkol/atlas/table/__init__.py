@@ -7,11 +7,13 @@ from eshkol.atlas.isa import Group
 from eshkol.atlas.table import (
     arrays,
     attention_gradients,
+    attention_pages,
     attentions,
     base,
     batched,
     convolutions,
     elementary,
+    float8,
     fused,
     linear,
     networks,
@@ -28,6 +30,6 @@ ROWS.update({opcode.name: opcode for opcode in _sorted})
 BY_FOLDED_NAME = {name.upper(): opcode for name, opcode in ROWS.items()}
 
 __all__ = [
-    "BY_FOLDED_NAME", "ROWS", "arrays", "attention_gradients", "attentions", "base", "batched", "convolutions",
-    "elementary", "fused", "linear", "networks", "resonance", "simple",
+    "BY_FOLDED_NAME", "ROWS", "arrays", "attention_gradients", "attention_pages", "attentions", "base", "batched",
+    "convolutions", "elementary", "float8", "fused", "linear", "networks", "resonance", "simple",
 ]  # fmt: skip

@@ -27,6 +27,8 @@ from eshkol.atlas.table.attentions import (
     reach,
     scores,
     seen,
+    share,
+    shared,
 )
 from eshkol.atlas.table.rows import TY, count, read, real, row, write
 from eshkol.atlas.types import FLOATS, Array, Type
@@ -37,13 +39,14 @@ NUMBERS = ("sums", "inner")  # one for each query
 
 
 def _weights(i: Instruction, given: tuple[Array, ...]) -> tuple[Array, Array, list[Array]]:
-    """Weights, gradients of the scores, and the matrices of the operands."""
+    """Weights with their dropout, gradients of the scores, and the matrices of the operands."""
     q, k, v, ct = found = [matrices(i, name, x) for name, x in zip(OPERANDS, given, strict=False)]
     sums, inner = (x.reshape(*i.batches, i.queries, 1) for x in given[len(OPERANDS) :][:2])
-    seen = scores(i, q, k, given[len(OPERANDS) + 2 :])
+    rest = given[len(OPERANDS) + len(NUMBERS) :]
+    seen = scores(i, q, k, rest)
     weights = np.exp(seen - sums / LOG2_E)
-    slopes = weights * (ct @ v.swapaxes(-1, -2) - inner) * i.scale
-    weights, slopes = (np.where(np.isneginf(seen), 0, x) for x in (weights, slopes))
+    slopes = weights * (shared(i, ct @ v.swapaxes(-1, -2), rest) - inner) * i.scale
+    weights, slopes = (np.where(np.isneginf(seen), 0, x) for x in (shared(i, weights, rest), slopes))
     return weights, slopes, found
 
 
@@ -109,6 +112,7 @@ class _Head:
     def slope(self, t: Register, u: Register) -> Register:
         """The gradient of a score."""
         b, found, weight = self.b, self.dot("cotangent", t, "value", u), self.weight(t, u)
+        share(b, self.i, self.at, t, u, found)
         b.sub(found, found, self.number("inner", t))
         b.mul(found, found, weight)
         b.mul(found, found, b.constant(self.compute, self.i.scale))
@@ -150,7 +154,9 @@ def _expand_key_value(b: CodeBuilder, i: Instruction) -> None:
         with b.loop(rounds) as t:
             b.add(t, t, first)
             b.fma(of_key, h.slope(t, u), h.element("query", t, d), of_key)
-            b.fma(of_value, h.weight(t, u), h.element("cotangent", t, d), of_value)
+            weight = h.weight(t, u)
+            share(b, i, at, t, u, weight)
+            b.fma(of_value, weight, h.element("cotangent", t, d), of_value)
 
     def head(at: list[emit.Index]) -> None:
         with b.loop(i.keys) as u, b.loop(i.head_dim) as d:

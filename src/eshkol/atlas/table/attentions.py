@@ -3,7 +3,11 @@
 A batch has axes (`batches`). Queries, keys and values lie with so many elements from one matrix to the next along each
 axis, and from one row to the next (`…_strides`); a stride of 0 gives one matrix to many heads. The elements of a row
 are neighbours. The result and the sums are dense. Of each row the logarithm to base 2 of its sum of e^(scale·q·k) is
-told: whoever computes gradients makes the weights from it again.
+told: whoever computes gradients makes the weights from it again. Samples of a batch may have fewer keys (`lengths`),
+and sequences may lie one after another, each place with the span of its own (`spans`: all beginnings, then all ends).
+
+With dropout, weights whose byte of random bits is less than a number are left out of the products with values, and the
+rest are made as much greater (`support/threefry.py`). Sums are of all weights.
 
 Not all keys need be seen: with a window, only those fewer than so many places away; with a mask, of truth values, those
 where it holds; and what is added to scores (`bias`) may be -∞. A query that sees nothing has a result of 0, and +∞ is
@@ -12,6 +16,7 @@ told of its sum.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -23,6 +28,7 @@ from eshkol.atlas.table import emit
 from eshkol.atlas.table.rows import TY, count, read, real, row, write
 from eshkol.atlas.types import FLOATS, Array, Type
 from eshkol.errors import IsaError
+from eshkol.support import threefry
 
 OPERANDS = ("query", "key", "value")
 LINES = {"query": "queries", "key": "keys", "value": "keys", "cotangent": "queries"}  # what tells how many there are
@@ -31,6 +37,7 @@ LOWEST = -1e30  # the greatest score of those that see nothing
 
 
 MASKS = ("mask", "bias")
+LAST = (*MASKS, "lengths", "spans", "dropout_key")  # what is read last, in this order
 
 
 def _extents(i: Instruction, name: str) -> tuple[int, ...]:
@@ -72,19 +79,45 @@ def scores(i: Instruction, q: Array, k: Array, masks: Sequence[Array]) -> Array:
         found = np.where(apart < 0, -np.inf, found)
     if i.window:
         found = np.where(abs(apart) < i.window, found, -np.inf)
-    for name, x in zip(_given(i), masks, strict=True):
-        here = matrices(i, name, x)
-        found = np.where(here != 0, found, -np.inf) if name == "mask" else found + here
+    given = last(i, masks)
+    for name in MASKS:
+        if name in given:
+            here = matrices(i, name, given[name])
+            found = np.where(here != 0, found, -np.inf) if name == "mask" else found + here
+    if "lengths" in given:
+        there = given["lengths"][_samples(i)][..., None, None]
+        found = np.where(np.arange(i.keys) < there, found, -np.inf)
+    if "spans" in given:
+        begin, end = given["spans"].reshape(2, i.queries, 1)
+        found = np.where((np.arange(i.keys) >= begin) & (np.arange(i.keys) < end), found, -np.inf)
     return found
 
 
-def _given(i: Instruction) -> list[str]:
-    return [name for name in MASKS if getattr(i, name) is not None]
+def last(i: Instruction, given: Sequence[Array]) -> dict[str, Array]:
+    """What is read after the matrices, and the numbers of queries, by its name."""
+    return dict(zip((name for name in LAST if getattr(i, name) is not None), given, strict=True))
+
+
+def _samples(i: Instruction) -> Array:
+    """Where each head's length lies."""
+    places: Array = np.zeros((), np.int64)
+    for extent, stride in zip(i.batches, i.lengths_strides, strict=True):
+        places = places[..., None] + np.arange(extent, dtype=np.int64) * stride
+    return places
+
+
+def shared(i: Instruction, x: Array, given: Sequence[Array]) -> Array:
+    """Weights, or what is multiplied with them: 0 if dropped, else made greater."""
+    if i.dropout_key is None:
+        return x
+    left_out = threefry.dropped(last(i, given)["dropout_key"], i.batch, i.queries, i.keys, i.dropout)
+    found: Array = np.where(left_out.reshape(*i.batches, i.queries, i.keys), 0, x * threefry.kept(i.dropout))
+    return found
 
 
 def in_part(i: Instruction) -> bool:
     """Whether there may be queries that see nothing."""
-    return i.window > 0 or bool(_given(i))
+    return i.window > 0 or any(getattr(i, name) is not None for name in LAST[:-1])
 
 
 def _result(i: Instruction) -> tuple[int, ...]:
@@ -103,7 +136,7 @@ def _attend(i: Instruction, q: Array, k: Array, v: Array, *masks: Array) -> tupl
         weights, sums = powers / total, (top + np.log(total)) * LOG2_E
     if in_part(i):
         weights, sums = np.where(np.isneginf(top), 0, weights), np.where(np.isneginf(top), np.inf, sums)
-    return np.matmul(weights, v).reshape(_result(i)), sums.reshape(_result(i)[:-1])
+    return np.matmul(shared(i, weights, masks), v).reshape(_result(i)), sums.reshape(_result(i)[:-1])
 
 
 # --- code of lanes ------------------------------------------------------------------------------------
@@ -154,10 +187,85 @@ def masked(b: CodeBuilder, i: Instruction, at: Sequence[emit.Index], t: Register
     if i.bias is not None:
         there = place(b, i, "bias", (*at, t, u))
         b.add(score, score, emit.fetch(b, i.bias, there, Type.F32, emit.compute_type(i.ty)))
+    if i.lengths is not None:
+        length = emit.fetch(b, i.lengths, emit.offset(b, list(zip(at, i.lengths_strides, strict=True))), Type.I32)
+        b.setcc(Condition.LT, seen, _signed(b, u), length)
+        b.sel(score, seen, score, nothing)
+    if i.spans is not None:
+        for n, condition in enumerate((Condition.GE, Condition.LT)):
+            limit = emit.fetch(b, i.spans, emit.offset(b, [(n, i.queries), (t, 1)]), Type.I32)
+            b.setcc(condition, seen, _signed(b, u), limit)
+            b.sel(score, seen, score, nothing)
     if i.mask is not None:
         there = place(b, i, "mask", (*at, t, u))
         b.setcc(Condition.NE, seen, emit.fetch(b, i.mask, there, Type.U8, Type.U32), b.constant(Type.U32, 0))
         b.sel(score, seen, score, nothing)
+
+
+def share(b: CodeBuilder, i: Instruction, at: Sequence[emit.Index], t: Register, u: Register, part: Register) -> None:
+    """The same of one: make it 0, or greater."""
+    if i.dropout_key is None:
+        return
+    rows, columns = threefry.blocks(i.queries, i.keys)
+    b.mul(part, part, b.constant(emit.compute_type(i.ty), threefry.kept(i.dropout)))
+    row_, column = _block(b, t, threefry.ROWS, 1), _block(b, u, threefry.COLUMNS, 2)
+    counter = emit.flat(b, (*i.batches, rows, columns), (*at, row_, column))
+    first, second, both = (emit.fetch(b, i.dropout_key, b.constant(Type.U32, n), Type.U32) for n in (0, 1, 0))
+    threefry.schedule(_words(b), (both, second))  # leaves it in the first
+    words = threefry.mixed(_words(b), (first, second, both), (b.constant(Type.U32, 0), counter))
+    even, shift = b.pred(), b.reg(Type.U32)
+    b.setcc(Condition.EQ, even, _and(b, u, 1), b.constant(Type.U32, 0))
+    word = b.reg(Type.U32)
+    b.sel(word, even, *words)
+    b.mul(shift, _and(b, t, 8), b.constant(Type.U32, 2))
+    b.add(shift, shift, _and(b, u, 8))
+    b.shr(word, word, shift)
+    kept = b.pred()
+    b.setcc(Condition.GE, kept, _and(b, word, threefry.BYTES - 1), b.constant(Type.U32, i.dropout))
+    b.sel(part, kept, part, b.constant(emit.compute_type(i.ty), 0))
+
+
+def _and(b: CodeBuilder, x: Register, mask: int) -> Register:
+    found = b.reg(Type.U32)
+    b.and_(found, x, b.constant(Type.U32, mask))
+    return found
+
+
+def _block(b: CodeBuilder, place: Register, count: int, neighbours: int) -> Register:
+    """The row or column of the block of a query or key: so many of 16, of which so many neighbours have one."""
+    found, inner = b.reg(Type.U32), _and(b, place, threefry.ROWS - 1)
+    b.div(found, place, b.constant(Type.U32, threefry.SIDE))
+    if neighbours > 1:
+        b.div(inner, inner, b.constant(Type.U32, neighbours))
+    b.fma(found, found, b.constant(Type.U32, count), inner)
+    return found
+
+
+def _words(b: CodeBuilder) -> threefry.WordArithmetic:
+    """Arithmetic that leaves its result in the first operand: there are not registers enough for all."""
+
+    def into(name: str, x: Register, y: Register | int) -> Register:
+        other = b.constant(Type.U32, y) if isinstance(y, int) else y
+        getattr(b, name)(x, x, other)
+        if isinstance(y, int):
+            b.release(other)
+        return x
+
+    def rotate(x: Register, by: int) -> Register:
+        low = b.reg(Type.U32)
+        b.mov(low, x)
+        into("shr", low, 32 - by)
+        into("or_", into("shl", x, by), low)
+        b.release(low)
+        return x
+
+    return threefry.WordArithmetic(functools.partial(into, "add"), functools.partial(into, "xor"), rotate)
+
+
+def _signed(b: CodeBuilder, u: Register) -> Register:
+    found = b.reg(Type.I32)
+    b.cvt(Type.U32, Type.I32, found, u)
+    return found
 
 
 def _expand(b: CodeBuilder, i: Instruction) -> None:
@@ -211,7 +319,9 @@ def _attend_one(b: CodeBuilder, i: Instruction, at: list[emit.Index], t: Registe
     with b.loop(i.head_dim) as d:
         mixed = b.constant(compute, 0)
         with b.loop(keys) as u:
-            b.fma(mixed, weight(u), emit.fetch(b, i.value, there("value", u, d), i.ty), mixed)
+            part = weight(u)
+            share(b, i, at, t, u, part)
+            b.fma(mixed, part, emit.fetch(b, i.value, there("value", u, d), i.ty), mixed)
         b.div(mixed, mixed, total)
         emit.put(b, i.output, emit.offset(b, [(line, i.head_dim), (d, 1)]), i.ty, mixed)
     emit.put(b, i.sums, line, Type.F32, logarithm, compute)
@@ -229,6 +339,15 @@ def check(i: Instruction, operands: Sequence[str]) -> None:
                 "for rows",
                 span=i.span,
             )
+    if i.lengths is not None and len(i.lengths_strides) != len(i.batches):
+        raise IsaError(
+            f"{i.op.name}: lengths_strides {i.lengths_strides} are not one for each axis of the batch {i.batches}",
+            span=i.span,
+        )
+    if i.spans is not None and i.queries != i.keys:
+        raise IsaError(f"{i.op.name}: sequences of {i.queries} queries have as many keys, not {i.keys}", span=i.span)
+    if (i.dropout_key is None) != (i.dropout == 0):
+        raise IsaError(f"{i.op.name}: dropout and its key come together", span=i.span)
     if i.mask_strides and len(i.mask_strides) != len(i.batches) + 1:
         raise IsaError(
             f"{i.op.name}: mask_strides {i.mask_strides} are not one for each axis of the batch {i.batches} and one "
@@ -237,18 +356,31 @@ def check(i: Instruction, operands: Sequence[str]) -> None:
         )
 
 
+def _lengths(i: Instruction) -> tuple[int, ...]:
+    if 0 in i.batches:
+        return (0,)
+    return (1 + sum((extent - 1) * stride for extent, stride in zip(i.batches, i.lengths_strides, strict=True)),)
+
+
 SEEN = (
     count("window", default=0),
     Field("mask", Kind.READ, Type.U8, None, shape=lambda i: reach(i, "mask")),
     Field("bias", Kind.READ, Type.F32, None, shape=lambda i: reach(i, "bias")),
     Field("mask_strides", Kind.COUNTS, default=()),
+    Field("lengths", Kind.READ, Type.I32, None, shape=_lengths),
+    Field("lengths_strides", Kind.COUNTS, default=()),
+    Field("spans", Kind.READ, Type.I32, None, shape=lambda i: (2 * i.queries,)),
+    count("dropout", high=threefry.BYTES, default=0),
+    Field("dropout_key", Kind.READ, Type.U32, None, shape=lambda i: (2,)),
 )
 
 row("BatchedAttention", Group.ADVANCED,
     "softmax(scale·Q·Kᵀ)·V for each of batch heads, along the axes batches, and log2 of each row's sum of "
     "e^(scale·q·k); strides: of each axis of the batch and of rows, in elements; causal: query t attends to keys u ≤ t;"
     " window: to keys fewer than so many places away; mask: where it is not 0; bias: is added to scores; both are of "
-    "batches × queries × keys, dense or mask_strides apart along all axes but the last",
+    "batches × queries × keys, dense or mask_strides apart along all axes but the last; lengths: how many keys there "
+    "are, lengths_strides apart; spans: of sequences that lie one after another, where that of each query begins, then "
+    "where it ends; dropout: weights are left out that have a byte of bits of dropout_key that is less",
     (TY, write("output", _result), write("sums", lambda i: _result(i)[:-1], Type.F32),
      *(read(name, lambda i, name=name: reach(i, name)) for name in OPERANDS),  # type: ignore[misc]
      count("batch"), count("queries"), count("keys", 1), count("head_dim", 1), real("scale"),

@@ -91,11 +91,12 @@ def log1mexp(x: Any) -> Tensor:
 
 def dot_product_attention(
     query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None, *, scale: float | None = None,
-    is_causal: bool = False, local_window_size: Any = None, **how: Any,
+    is_causal: bool = False, local_window_size: Any = None, key_value_seq_lengths: Any = None, **how: Any,
 ) -> Tensor:  # fmt: skip
     """Attention over (batch ×) length × heads × dim, as JAX orders axes.
 
-    A local window says how many keys before a query, and how many after it, it attends to.
+    A local window says how many keys before a query, and how many after it, it attends to; lengths how many keys each
+    example has.
     """
     if how and any(v is not None for v in how.values()):
         raise TensorError(f"dot_product_attention takes no {', '.join(how)}", span=ek.here())
@@ -112,4 +113,6 @@ def dot_product_attention(
             )
         window = before + 1
     turned = [ek.swapaxes(ek.asarray(x), -3, -2) for x in (query, key, value)]
-    return ek.swapaxes(ek.scaled_dot_product_attention(*turned, given, is_causal, scale, window), -3, -2)
+    lengths = None if key_value_seq_lengths is None else ek.asarray(key_value_seq_lengths)
+    found = ek.scaled_dot_product_attention(*turned, given, is_causal, scale, window, key_lengths=lengths)
+    return ek.swapaxes(found, -3, -2)

@@ -7,6 +7,7 @@ whose program is one instruction, which the machine's own code does as a whole (
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from eshkol.atlas.builder import ProgramBuilder
@@ -17,8 +18,9 @@ from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import Type
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes
+from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
-from eshkol.schedule.kernels.attention import AttentionGradients, SeenAttention
+from eshkol.schedule.kernels.attention import AttentionGradients, PagedAttention, SeenAttention
 from eshkol.schedule.kernels.kernel import ONE_LANE, Kernel, shown
 from eshkol.schedule.kernels.matrix_operands import Layout, copied, rounds
 from eshkol.schedule.kernels.products import SEEN_PRODUCT, View
@@ -76,6 +78,10 @@ def multiplied(
     return ty, out, *places, count(extents), rows, columns, terms, 1.0, *turned, extents, *strides, ()
 
 
+PAGED_ROWS = 64  # query heads that share keys, times queries, that are done together
+SMALLEST_PAGE = 16  # places, of which pages have a power of two
+
+
 def is_whole_attention(a: SeenAttention, target: MachineDescription, *more: View) -> bool:
     """Whether attention is one array instruction, and its gradients, of one more view, are two."""
     assert target.matrices is not None
@@ -114,13 +120,46 @@ def whole_attention_kernel(node: Node) -> Kernel:
     )
 
 
+def reads_pages(queries: Shape, page: int) -> bool:
+    """Whether attention of batch × heads × members × queries × dim reads pages of so many places where they lie."""
+    return prod(queries[2:4]) <= PAGED_ROWS and page % SMALLEST_PAGE == 0 and page & (page - 1) == 0
+
+
+def paged_attention_kernel(node: Node) -> Kernel:
+    """The kernel of attention to pages."""
+    a: PagedAttention = node.attrs
+    b, ty = ProgramBuilder(node.op.name), TYPES[node.inputs[0].dtype]
+    batch, heads, members, queries, width = a.queries
+    names = tuple(f"x{k}" for k in range(len(node.inputs)))
+    b.buffer("out", ty)
+    b.buffer(SUMS, Type.F32)
+    for name, x in zip(names, node.inputs, strict=True):
+        b.buffer(name, TYPES[x.dtype])
+    pages, page = node.inputs[1].shape[:2]
+    b.paged_attention(
+        ty, *(BufferOffset(name) for name in ("out", SUMS, *names)), batch=batch, heads=heads, members=members,
+        queries=queries, pages=pages, page=page, most=node.inputs[3].shape[1], head_dim=width, scale=a.scale,
+    )  # fmt: skip
+    scratch = ((SUMS, dtypes.float32, count(a.queries[:-1])),)
+    buffers = tuple((name, k) for k, name in enumerate(names))
+    return Kernel(shown(b.build()), ONE_LANE, None, ("out",), buffers, (), scratch)
+
+
 def _seen(a: SeenAttention, node: Node) -> dict[str, Any]:
-    """Which keys are seen, in the words of the instructions; a mask is what is read last."""
+    """Which keys are seen, and which weights dropped, in the words of the instructions: what is read last."""
     found: dict[str, Any] = {"window": a.window} if a.window else {}
-    if a.mask is not None:
-        x = node.inputs[-1]
-        place = BufferOffset(f"x{len(node.inputs) - 1}", a.mask.offset * TYPES[x.dtype].size_bytes)
-        found |= {"mask" if x.dtype.is_bool else "bias": place, "mask_strides": (*a.steps(a.mask), a.mask.strides[-2])}
+    if a.dropout:
+        found["dropout"] = a.dropout
+    if a.lengths is not None:
+        found["lengths_strides"] = a.lengths
+    for n, name in enumerate(a.last, len(node.inputs) - len(a.last)):
+        if name != "mask":
+            found[name] = BufferOffset(f"x{n}")
+        elif a.mask is not None:
+            x = node.inputs[n]
+            place = BufferOffset(f"x{n}", a.mask.offset * TYPES[x.dtype].size_bytes)
+            steps = (*a.steps(a.mask), a.mask.strides[-2])
+            found |= {"mask" if x.dtype.is_bool else "bias": place, "mask_strides": steps}
     return found
 
 

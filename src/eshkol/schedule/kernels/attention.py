@@ -6,6 +6,8 @@ for machines with instructions for fragments; `block_attention.py` and `block_at
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,16 +16,23 @@ from eshkol.ops import dtypes, shapes
 from eshkol.ops.contraction import wide
 from eshkol.ops.row import HOST, STRUCTURE, Aval, HasAval, NoDerivative, Op, Shape, row
 from eshkol.schedule.kernels.products import View
+from eshkol.support import threefry
 
 _AFTER = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
+
+
+LAST = ("mask", "lengths", "spans", "dropout_key")
 
 
 class SeenAttention(NamedTuple):
     """softmax(scale · q · kᵀ) · v of views of … × length × dim, whose axes in front broadcast.
 
     Causal: query t attends to keys 0 … t. Window: to keys that are fewer than so many places away, unless it is 0.
-    There may be a mask, of the batch × queries × keys, which is read last: truth values, or float32 to be added to
-    scores. A query that sees nothing has a result of 0, and +∞ for the logarithm of its sum.
+    There may be a mask, of the batch × queries × keys, which is read after these: truth values, or float32 to be added
+    to scores. A query that sees nothing has a result of 0, and +∞ for the logarithm of its sum. With dropout, weights
+    are left out whose byte of random bits is less. Samples may have fewer keys, of which the lengths are so far apart
+    along the axes of the batch, and places may be those of packed sequences, each with a span. Read last are whichever
+    there are of a mask, lengths, spans, and a key of dropout.
     """
 
     q: View
@@ -33,11 +42,20 @@ class SeenAttention(NamedTuple):
     causal: bool
     window: int = 0
     mask: View | None = None
+    dropout: int = 0
+    lengths: tuple[int, ...] | None = None
+    packed: bool = False
+
+    @property
+    def last(self) -> list[str]:
+        """What is read last."""
+        there = self.mask is not None, self.lengths is not None, self.packed, self.dropout > 0
+        return [name for name, is_there in zip(LAST, there, strict=True) if is_there]
 
     @property
     def in_part(self) -> bool:
         """Whether there may be queries that see nothing."""
-        return self.window > 0 or self.mask is not None
+        return self.window > 0 or self.mask is not None or self.lengths is not None or self.packed
 
     @property
     def batch(self) -> Shape:
@@ -71,10 +89,26 @@ def _scores(a: SeenAttention, q: Any, k: Any, *masks: Any) -> Any:
         scores = np.where(apart >= 0, scores, -np.inf)
     if a.window:
         scores = np.where(abs(apart) < a.window, scores, -np.inf)
+    given, places = dict(zip(a.last, masks, strict=True)), np.arange(scores.shape[-1])
     if a.mask is not None:
-        seen = a.mask.array(masks[0])
+        seen = a.mask.array(given["mask"])
         scores = np.where(seen, scores, -np.inf) if seen.dtype == np.bool_ else scores + seen
+    if a.lengths is not None:
+        lengths = View(0, a.batch, a.lengths).array(given["lengths"])
+        scores = np.where(places < lengths[..., None, None], scores, -np.inf)
+    if a.packed:
+        begin, end = given["spans"][..., None]
+        scores = np.where((places >= begin) & (places < end), scores, -np.inf)
     return scores
+
+
+def _shared(a: SeenAttention, x: Any, given: Sequence[Any]) -> Any:
+    """Weights, or what is multiplied with them, with dropout."""
+    if not a.dropout:
+        return x
+    queries, keys = x.shape[-2:]
+    left_out = threefry.dropped(given[-1], math.prod(a.batch), queries, keys, a.dropout).reshape(x.shape)
+    return np.where(left_out, np.float32(0), x * np.float32(threefry.kept(a.dropout)))
 
 
 def _with_sums(a: SeenAttention, q: Any, k: Any, v: Any, *masks: Any) -> tuple[Any, Any]:
@@ -86,7 +120,7 @@ def _with_sums(a: SeenAttention, q: Any, k: Any, v: Any, *masks: Any) -> tuple[A
         weights, sums = powers / total, (greatest + np.log(total)) / np.log(2)
     if a.in_part:
         weights, sums = (np.where(np.isneginf(greatest), x, y) for x, y in ((0, weights), (np.inf, sums)))
-    return np.matmul(weights, wide(a.v.array(v))), sums.astype(np.float32)[..., 0]
+    return np.matmul(_shared(a, weights, masks), wide(a.v.array(v))), sums.astype(np.float32)[..., 0]
 
 
 SEEN_ATTENTION: Op = row(Op(
@@ -99,6 +133,36 @@ SUMMED_ATTENTION: Op = row(Op(
     function=None, names=("q", "k", "v"), group=STRUCTURE, method=False,
     infer=lambda a, q, *rest: (Aval(a.shape, q.dtype), Aval(a.shape[:-1], dtypes.float32)),
     reference=_with_sums, derivative=_AFTER, lower=HOST,
+))  # fmt: skip
+
+
+class PagedAttention(NamedTuple):
+    """Attention of dense queries, batch × heads × members × queries × dim, to keys in pages.
+
+    Pages are dense, pages × places × heads × dim; the members of a head are those that share its keys.
+    """
+
+    queries: Shape
+    scale: float
+
+
+def _paged(a: PagedAttention, q: Any, keys: Any, values: Any, table: Any, lengths: Any) -> Any:
+    found = np.zeros(a.queries, np.float32)
+    queries, places = wide(q).reshape(a.queries), keys.shape[1]
+    for n, length in enumerate(lengths):
+        entries = table[n, : -(-int(length) // places)]
+        k, v = (wide(x[entries]).reshape(-1, *x.shape[2:])[:length].swapaxes(0, 1)[:, None] for x in (keys, values))
+        if length > 0:
+            scores = queries[n] @ k.swapaxes(-1, -2) * np.float32(a.scale)
+            powers = np.exp(scores - scores.max(-1, keepdims=True))
+            found[n] = powers / powers.sum(-1, keepdims=True) @ v
+    return found
+
+
+PAGED_ATTENTION: Op = row(Op(
+    name="paged_kernel", doc="Attention of 16-bit floats to keys and values in pages, which a table names.",
+    function=None, names=("q", "keys", "values", "table", "lengths"), group=STRUCTURE, method=False,
+    infer=lambda a, q, *rest: Aval(a.queries, q.dtype), reference=_paged, derivative=_AFTER, lower=HOST,
 ))  # fmt: skip
 
 
@@ -121,7 +185,8 @@ def _gradients(
     weights = np.exp2(_scores(seen, q, k, *masks) / np.float32(np.log(2)) - sums[..., None])
     (q, k, v), ct = (wide(view.array(x)) for view, x in zip(seen[:3], (q, k, v), strict=True)), a.cotangent.array(ct)
     ct = wide(ct)
-    of_scores = weights * (np.matmul(ct, np.swapaxes(v, -1, -2)) - inner[..., None]) * np.float32(seen.scale)
+    slopes = _shared(seen, np.matmul(ct, np.swapaxes(v, -1, -2)), masks) - inner[..., None]
+    of_scores, weights = weights * slopes * np.float32(seen.scale), _shared(seen, weights, masks)
     turned = np.swapaxes(of_scores, -1, -2)
     found = np.matmul(of_scores, k), np.matmul(turned, q), np.matmul(np.swapaxes(weights, -1, -2), ct)
     if not seen.grouped:

@@ -26,8 +26,8 @@ from eshkol.atlas.types import Type
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.ops.shapes import count
-from eshkol.schedule.kernels.array_products import is_whole_attention, whole_attention_kernel
-from eshkol.schedule.kernels.attention import SEEN_ATTENTION, SUMMED_ATTENTION, SeenAttention
+from eshkol.schedule.kernels.array_products import is_whole_attention, paged_attention_kernel, whole_attention_kernel
+from eshkol.schedule.kernels.attention import PAGED_ATTENTION, SEEN_ATTENTION, SUMMED_ATTENTION, SeenAttention
 from eshkol.schedule.kernels.block_factors import at_most, digits
 from eshkol.schedule.kernels.code import TRUTH, Virtual
 from eshkol.schedule.kernels.emit import Emitter
@@ -49,18 +49,18 @@ OUTS = ("out0", "out1")  # of what gives the sums too
 
 def is_attention(node: Node) -> bool:
     """Whether a node is computed here."""
-    return node.op in (SEEN_ATTENTION, SUMMED_ATTENTION)
+    return node.op in (SEEN_ATTENTION, SUMMED_ATTENTION, PAGED_ATTENTION)
 
 
 def attends(a: SeenAttention, dtype: dtypes.DType, target: MachineDescription) -> bool:
     """Whether a machine has a kernel for such attention: rows of whole chunks, of one width, in fragments.
 
-    Heads may be wider than those of its tiles, and see only some keys, where attention is done as a whole.
+    Heads may be wider than those of its tiles, see only some keys, and drop weights, where it is done as a whole.
     """
     if target.matrices is None or TYPES.get(dtype) not in target.matrices.types or a.scale <= 0:
         return False
     width = a.q.shape[-1]
-    if (a.in_part or not in_tiles(width, target)) and not is_whole_attention(a, target):
+    if (a.in_part or a.dropout or not in_tiles(width, target)) and not is_whole_attention(a, target):
         return False
     if width > target.widest_head and not in_tiles(width, target):
         return False
@@ -76,7 +76,8 @@ def _size(a: SeenAttention) -> int:
 
 def in_fragments(a: SeenAttention, target: MachineDescription) -> bool:
     """Whether attention of such a size, to such keys, could be in fragments, and its gradients too."""
-    return in_tiles(a.q.shape[-1], target) and not a.grouped and not a.in_part and _size(a) < LARGEST
+    whole = a.grouped or a.in_part or a.dropout
+    return in_tiles(a.q.shape[-1], target) and not whole and _size(a) < LARGEST
 
 
 def in_tiles(width: int, target: MachineDescription) -> bool:
@@ -92,6 +93,8 @@ def in_rows(view: View) -> bool:
 
 def attention_kernels(node: Node, target: MachineDescription) -> tuple[Kernel, ...]:
     """The kernel of attention, in tiles for heads of its width, or as a whole."""
+    if node.op is PAGED_ATTENTION:
+        return (paged_attention_kernel(node),)
     if is_whole_attention(node.attrs, target):
         return (whole_attention_kernel(node),)
     return (_Writer(node, attention_tile(node.attrs, target)).kernel(),)

@@ -15,6 +15,7 @@ from eshkol.atlas.operands import Activation, BufferOffset
 from eshkol.atlas.table.networks import attended
 from eshkol.ops import dtypes, shapes
 from eshkol.ops.contraction import BATCH_AXES, wide
+from eshkol.ops.float8 import FLOAT8_PRODUCT, Formats
 from eshkol.ops.row import STRUCTURE, Aval, HasAval, Macro, NoDerivative, Op, Shape, row
 
 _AFTER = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
@@ -167,6 +168,21 @@ INTEGER_PRODUCT: Op = row(Op(
     method=False, infer=lambda a, x, y: Aval((x.shape[0], y.shape[0]), dtypes.int32),
     reference=lambda a, x, y: np.matmul(x.astype(np.int32), y.astype(np.int32).T), derivative=_AFTER,
     lower=Macro(_macro_integers),
+))  # fmt: skip
+
+
+def _macro_float8(b: Any, a: Formats, out: Any, x: Any, y: Any, scale: Any) -> None:
+    b.float8_gemm(
+        out.ty, out.address, x.address, y.address, scale.address, wide_a=a.x == "e5m2", wide_b=a.y == "e5m2",
+        **_integer_sizes(x, y),
+    )  # fmt: skip
+
+
+FLOAT8_KERNEL: Op = row(Op(
+    name="float8_kernel", doc="x·yᵀ of floats of 8 bits, times a number, as one instruction.", function=None,
+    names=("x", "y", "scale"), group=STRUCTURE, method=False,
+    infer=lambda a, x, y, scale: Aval((x.shape[0], y.shape[0]), a.dtype), reference=FLOAT8_PRODUCT.reference,
+    derivative=_AFTER, lower=Macro(_macro_float8),
 ))  # fmt: skip
 
 

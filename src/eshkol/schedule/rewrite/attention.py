@@ -14,6 +14,9 @@ are found from the softmax on:
 
 Whichever of the three is there is replaced. What else needs a node in between still gets it, computed as before.
 
+With dropout, weights and c · vᵀ are 0 where random bits say so (`ops/attention_dropout.py`), and v is made as much
+greater; the kernels draw the same bits from the key.
+
 Where query heads share keys, `ops/attention.py` multiplies the queries of a group as those of one head: between a
 product and the softmax there is a reshape. Here they are heads again, along one more axis of the batch.
 """
@@ -30,14 +33,18 @@ import numpy as np
 from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.node import Current, Node, make, remade, topological
 from eshkol.ops import TABLE, dtypes
+from eshkol.ops.attention_dropout import ATTENTION_DROPS
 from eshkol.ops.contraction import matrix_product
 from eshkol.ops.elementwise import cast
+from eshkol.ops.indexing import take
 from eshkol.ops.movement import ToShape, permute, reshape
+from eshkol.ops.random import DRAWS, random_bits
 from eshkol.ops.row import Op, Shape
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import PICK, Pick
 from eshkol.schedule.kernels.attention import (
     ATTENTION_GRADIENTS,
+    PAGED_ATTENTION,
     SEEN_ATTENTION,
     SUMMED_ATTENTION,
     AttentionGradients,
@@ -47,7 +54,9 @@ from eshkol.schedule.kernels.block_attention import attends, in_rows
 from eshkol.schedule.kernels.block_attention_gradients import has_gradients
 from eshkol.schedule.kernels.products import View
 from eshkol.schedule.rewrite.masks import sight
+from eshkol.schedule.rewrite.pages import Paged, paged
 from eshkol.schedule.rewrite.patterns import Operand, is_half, is_number, number_of, operand, widens
+from eshkol.support import threefry
 
 _MUL, _ADD, _NEG, _SUM = (TABLE[name] for name in ("mul", "add", "neg", "sum"))
 _WHERE, _SOFTMAX, _NOT = TABLE["where"], TABLE["softmax"], TABLE["logical_not"]
@@ -75,6 +84,25 @@ class _Choice(NamedTuple):
         return found
 
 
+class _Dropout(NamedTuple):
+    """Which weights are 0 by chance, and the key and the number that say so."""
+
+    choice: _Choice
+    key: Node
+    below: int
+
+    @staticmethod
+    def of(node: Node) -> _Dropout | None:
+        """What drops weights in a node, if something does."""
+        choice = _Choice.of(node, lambda n: n == 0) if _is(node, _WHERE) else None
+        if choice is None or choice.place != 2 or not _is(choice.mask, ATTENTION_DROPS):
+            return None
+        bits = choice.mask.inputs[0]
+        drawn = _is(bits, random_bits) and bits.attrs.range == DRAWS and bits.inputs[0].shape == (2,)
+        drawn = drawn and choice.mask.attrs.below < threefry.BYTES
+        return _Dropout(choice, bits.inputs[0], choice.mask.attrs.below) if drawn else None
+
+
 class _Heads(NamedTuple):
     """So many heads share keys; the shape of scores as they are multiplied, and for each head by itself."""
 
@@ -83,18 +111,18 @@ class _Heads(NamedTuple):
     apart: Shape
 
     @staticmethod
-    def of(scores: Node) -> tuple[_Heads, Node] | None:
-        """How heads share keys, and the product that their scores are."""
+    def of(scores: Node, shape: Shape) -> tuple[_Heads, Node] | None:
+        """How heads share keys, and the product that their scores are, which may lack axes of one place in front."""
         product, shared = scores, 1
         if _is(scores, reshape):
             product = scores.inputs[0]
-            if product.ndim < 3 or scores.ndim != product.ndim or 0 in scores.shape:
+            if product.ndim < 3 or len(shape) != product.ndim or 0 in shape:
                 return None
             *lead, heads, rows, columns = product.shape
-            shared = rows // scores.shape[-2]
-            if shared < 2 or scores.shape != (*lead, heads * shared, rows // shared, columns):
+            shared = rows // shape[-2]
+            if shared < 2 or shape != (*lead, heads * shared, rows // shared, columns):
                 return None
-        return (_Heads(shared, product.shape, scores.shape), product) if _is(product, matrix_product) else None
+        return (_Heads(shared, product.shape, shape), product) if _is(product, matrix_product) else None
 
     def together(self, node: Node, users: Users) -> Iterator[Node]:
         """A node of all heads, as it is multiplied."""
@@ -140,6 +168,15 @@ class _Heads(NamedTuple):
         offset, shape, strides = found.view
         return found._replace(view=View(offset, (*shape[:-2], 1, *shape[-2:]), (*strides[:-2], 0, *strides[-2:])))
 
+    def lengths(self, lengths: Node) -> tuple[int, ...]:
+        """How far apart those of samples lie, along the axes of the batch."""
+        steps = [1]
+        for extent in lengths.shape[:0:-1]:
+            steps.insert(0, steps[0] * extent)
+        apart = [step if extent > 1 else 0 for step, extent in zip(steps, lengths.shape, strict=False)]
+        lead = len(self.apart) - 3 - len(lengths.shape)
+        return *(0,) * lead, *apart, 0, *((0,) if self.shared > 1 else ())
+
     def mask(self, mask: Node) -> Operand:
         """What a mask is read from, as one of the batch × queries × keys."""
         found = operand(mask)
@@ -167,11 +204,13 @@ class _Attention(NamedTuple):
 
     softmax: Node
     mask: _Choice | None
+    dropout: _Dropout | None
     weights: Node
     product: Node
     heads: _Heads
     operands: tuple[Operand, Operand, Operand]
     masked: Operand | None
+    further: tuple[Node, ...]  # lengths, and spans
     attrs: SeenAttention
     result: Node | None
 
@@ -183,6 +222,23 @@ class _Attention(NamedTuple):
     def masks(self) -> tuple[Operand, ...]:
         return () if self.masked is None else (self.masked,)
 
+    @property
+    def keys(self) -> tuple[Node, ...]:
+        """What is read last, but for a mask."""
+        return *self.further, *(() if self.dropout is None else (self.dropout.key,))
+
+    @property
+    def choices(self) -> list[_Choice]:
+        """What makes weights 0: the mask, then dropout."""
+        return _choices(self.mask, self.dropout)
+
+    def paged(self) -> Paged | None:
+        """The same attention to pages, if its keys and values are such that were gathered."""
+        _, k, v = self.operands
+        if not (_is(k.base, take) and _is(v.base, take)):
+            return None
+        return paged(self.operands, self.attrs, self.heads.shared, self.further)
+
     def inner(self) -> Iterator[Node]:
         """What lies between q, k, v and the result: from there back to the scores."""
         assert self.result is not None
@@ -191,7 +247,8 @@ class _Attention(NamedTuple):
             if at.op is _ADD:  # a mask that is added
                 at = next(x for x in at.inputs if self.product in (x, *x.inputs[:1]))
             else:
-                at = self.mask.chosen(at) if self.mask is not None and at.op is _WHERE else at.inputs[0]
+                chosen = next((x for x in self.choices if at.op is _WHERE and at.inputs[0] is x.mask), None)
+                at = at.inputs[0] if chosen is None else chosen.chosen(at)
             yield at
 
 
@@ -247,27 +304,35 @@ def _attention(softmax: Node, users: Users, target: MachineDescription) -> Itera
         return
     if _is(scores, _WHERE):  # the least number there, before the softmax
         mask = _Choice.of(scores, lambda n: n <= LEAST)
-        if mask is None or mask.chosen(scores).shape != softmax.shape:
+        if mask is None or _whole(mask.chosen(scores), softmax) != softmax.shape:
             return
         scores = mask.chosen(scores)
         masked = next((x for x in users.get(softmax, []) if _unmasked(x, mask) is softmax), None)
         if masked is None:
             return
         weights = masked
-    seen, added = _Heads.of(scores), None
+    seen, added = _Heads.of(scores, _whole(scores, softmax)), None
     if seen is None and mask is not None and _is(scores, _ADD):
         for n, one in enumerate(scores.inputs):
-            if one.shape == scores.shape and (seen := _Heads.of(one)) is not None:
+            if one.shape == scores.shape and (seen := _Heads.of(one, one.shape)) is not None:
                 added = scores.inputs[1 - n]
                 break
     if seen is None:
         return
-    causal, window, seen_by = sight(None if mask is None else mask.allowed(), added)
-    heads, product = seen
+    causal, window, seen_by, lengths, spans = sight(None if mask is None else mask.allowed(), added)
+    if spans is not None and spans.ndim > 2:
+        return
+    (heads, product), further = seen, tuple(x for x in (lengths, spans) if x is not None)
     q = heads.lines(product.inputs[0], _widened)
     k = _widened(product.inputs[1])
     k = heads.others(k._replace(view=k.view.turned()))
-    for values, result in _values(softmax, mask, weights, heads, users):
+    parts = [(dropout, users_) for users_ in users.get(weights, []) if (dropout := _Dropout.of(users_)) is not None]
+    found = (
+        (dropout, used, values, result)
+        for dropout, used in [(None, weights), *parts]
+        for values, result in _values(softmax, _choices(mask, dropout), used, heads, users)
+    )
+    for dropout, used, values, result in found:
         v = _widened(values)
         v = heads.others(v if result is not None else v._replace(view=v.view.turned()))
         attrs = SeenAttention(q.view, k.view, v.view, q.scale * k.scale, causal, window)
@@ -276,22 +341,41 @@ def _attention(softmax: Node, users: Users, target: MachineDescription) -> Itera
             if chosen.view.shape[:-2] != attrs.batch:
                 continue
             attrs = attrs._replace(mask=chosen.view)
-        alike = is_half(q.base) and q.base.dtype is k.base.dtype is v.base.dtype and v.scale == 1.0
-        if not alike or not attends(attrs, q.base.dtype, target):
+        if lengths is not None:
+            steps = heads.lengths(lengths)
+            if len(steps) != len(attrs.batch):
+                continue
+            attrs = attrs._replace(lengths=steps)
+        attrs, kept = attrs._replace(packed=spans is not None), 1.0
+        if dropout is not None:
+            if used.shape != softmax.shape or count(used.shape[:-2]) != count(attrs.batch):
+                continue
+            attrs, kept = attrs._replace(dropout=dropout.below), threefry.kept(dropout.below)
+        alike = is_half(q.base) and q.base.dtype is k.base.dtype is v.base.dtype
+        if not alike or not math.isclose(v.scale, kept, rel_tol=1e-6) or not attends(attrs, q.base.dtype, target):
             continue
         shape = (*heads.apart[:-1], attrs.shape[-1])
         if result is None or (
             result.dtype is q.base.dtype and result.shape == shape and result.size == count(attrs.shape)
         ):
-            yield _Attention(softmax, mask, weights, product, heads, (q, k, v), chosen, attrs, result)
+            yield _Attention(softmax, mask, dropout, used, product, heads, (q, k, v), chosen, further, attrs, result)
+
+
+def _whole(x: Node, wanted: Node) -> Shape:
+    """A shape with axes of one place in front, as many as another has."""
+    return (*(1,) * (wanted.ndim - x.ndim), *x.shape)
 
 
 def _widened(x: Node) -> Operand:
     return operand(x, widened=True)
 
 
+def _choices(mask: _Choice | None, dropout: _Dropout | None) -> list[_Choice]:
+    return [x for x in (mask, dropout and dropout.choice) if x is not None]
+
+
 def _values(
-    softmax: Node, mask: _Choice | None, weights: Node, heads: _Heads, users: Users
+    softmax: Node, choices: Sequence[_Choice], weights: Node, heads: _Heads, users: Users
 ) -> Iterator[tuple[Node, Node | None]]:
     """What the weights are multiplied by, with the result; then what a cotangent is, transposed."""
     for together in heads.together(weights, users):
@@ -300,15 +384,18 @@ def _values(
                 for each in heads.each(product, users):
                     for result in _of(cast, users.get(each, [])):
                         yield product.inputs[1], result
-    for _, product in _of_weights(softmax, mask, heads, users):
+    for _, product in _of_weights(softmax, choices, heads, users):
         yield product.inputs[1], None
 
 
-def _of_weights(softmax: Node, mask: _Choice | None, heads: _Heads, users: Users) -> Iterator[tuple[Node, Node]]:
+def _of_weights(softmax: Node, choices: Sequence[_Choice], heads: _Heads, users: Users) -> Iterator[tuple[Node, Node]]:
     """Nodes that are the weights times their gradients, and the products that those are."""
     for times in _of(_MUL, users.get(softmax, [])):
         for factor in times.inputs:
-            product = heads.product(factor if mask is None else _unmasked(factor, mask))
+            part: Node | None = factor
+            for choice in choices:
+                part = None if part is None else _unmasked(part, choice)
+            product = heads.product(part)
             if product is not None:
                 yield times, product
 
@@ -323,7 +410,7 @@ def _is(node: Node, op: Op) -> bool:
 def _gradients(found: _Attention, users: Users, target: MachineDescription) -> _Trained | None:
     """The gradients of attention, if they are computed."""
     heads = found.heads
-    for times, product in _of_weights(found.softmax, found.mask, heads, users):
+    for times, product in _of_weights(found.softmax, found.choices, heads, users):
         cotangent, values = product.inputs
         v = _widened(values)
         made = _Trained(cotangent, heads.lines(cotangent, _seen))
@@ -401,9 +488,7 @@ def _place(made: _Trained, found: _Attention, of_scores: Node, users: Users) -> 
     for together in heads.together(found.weights, users):
         for product in _transposed(together, users):
             if product.inputs[1] is made.cotangent:
-                for rounded in _of(cast, users.get(product, [])):
-                    if rounded.dtype is found.dtype and rounded.size == count(found.attrs.v.shape):
-                        made.places[rounded] = 2
+                _rounded(made, found, product, 1.0, 2, users)
 
 
 def _transposed(node: Node, users: Users) -> Iterator[Node]:
@@ -422,12 +507,18 @@ def _note(
     """Take down the gradient that a product becomes, times the scale, if its other factor is the wanted one."""
     if factor._replace(scale=1.0) != wanted._replace(scale=1.0):
         return
-    size = count((found.attrs.q, found.attrs.k)[place].shape)
+    _rounded(made, found, product, factor.scale, place, users)
+
+
+def _rounded(made: _Trained, found: _Attention, product: Node, scale: float, place: int, users: Users) -> None:
+    """Take down where a product, times what it has to be times, is rounded."""
+    size = count((found.attrs.q, found.attrs.k, found.attrs.v)[place].shape)
+    wanted = found.attrs.scale if place < 2 else threefry.kept(found.attrs.dropout)
     for node in users.get(product, []):
-        scale, rounded = factor.scale, [node]
+        times, rounded = scale, [node]
         if (number := number_of(node)) is not None and node.data is None:
-            scale, rounded = scale * number, users.get(node, [])
-        if math.isclose(scale, found.attrs.scale, rel_tol=1e-6):
+            times, rounded = scale * number, users.get(node, [])
+        if math.isclose(times, wanted, rel_tol=1e-6):
             for last in _of(cast, rounded):
                 if last.dtype is found.dtype and last.size == size:
                     made.places[last] = place
@@ -452,7 +543,11 @@ class _Rebuilding:
                 Current.site = node.site
                 if node in self.plain:
                     found = self.plain[node]
-                    made = make(SEEN_ATTENTION, self._operands((*found.operands, *found.masks)), found.attrs)
+                    pages = found.paged()
+                    if pages is None:
+                        made = make(SEEN_ATTENTION, self._given(found), found.attrs)
+                    else:
+                        made = make(PAGED_ATTENTION, tuple(self.new[x] for x in pages.read), pages.attrs)
                     self.new[node] = _shaped(made, node.shape)
                 elif node in self.trained:
                     self.new[node] = self._trained(node, *self.trained[node])
@@ -467,7 +562,9 @@ class _Rebuilding:
         found, gradients = self.trained.get(node, (self.plain.get(node), None))
         if found is None:
             return _behind(node)
-        given = tuple(o.base for o in (*found.operands, *found.masks))
+        if gradients is None and (pages := found.paged()) is not None:
+            return pages.read
+        given = *(o.base for o in (*found.operands, *found.masks)), *found.keys
         if gradients is None or node is found.result:
             return given
         return *given, gradients.seen.base, gradients.cotangent
@@ -475,11 +572,16 @@ class _Rebuilding:
     def _operands(self, operands: Sequence[Operand]) -> tuple[Node, ...]:
         return tuple(self.new[o.base] for o in operands)
 
+    def _given(self, found: _Attention) -> tuple[Node, ...]:
+        return *self._operands(found.operands), *self._last(found)
+
+    def _last(self, found: _Attention) -> tuple[Node, ...]:
+        """What is read last: a mask, and a key of dropout."""
+        return *self._operands(found.masks), *(self.new[key] for key in found.keys)
+
     def _trained(self, node: Node, found: _Attention, gradients: _Trained) -> Node:
         if found.softmax not in self.summed:
-            self.summed[found.softmax] = make(
-                SUMMED_ATTENTION, self._operands((*found.operands, *found.masks)), found.attrs
-            )
+            self.summed[found.softmax] = make(SUMMED_ATTENTION, self._given(found), found.attrs)
         result, sums = (make(PICK, (self.summed[found.softmax],), Pick(k)) for k in range(2))
         if node is found.result:
             return _shaped(result, node.shape)
@@ -487,7 +589,7 @@ class _Rebuilding:
             cotangent = _shaped(self.new[gradients.cotangent], result.shape)
             products = _MUL(cast(result, dtypes.float32), cotangent)
             given = (*self._operands(found.operands), self.new[gradients.seen.base], sums, _SUM(products, -1))
-            given += self._operands(found.masks)
+            given += self._last(found)
             attrs = AttentionGradients(found.attrs, gradients.seen.view)
             self.gradients[found.softmax] = make(ATTENTION_GRADIENTS, given, attrs)
         return _shaped(make(PICK, (self.gradients[found.softmax],), Pick(gradients.places[node])), node.shape)

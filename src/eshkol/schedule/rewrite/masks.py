@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 from eshkol.graph.node import Node, make
 from eshkol.ops import TABLE, dtypes
+from eshkol.ops.attention_spans import KEY_LENGTHS, PACKED
 from eshkol.ops.elementwise import cast
+from eshkol.ops.row import Op
 from eshkol.ops.structural import CONST
 from eshkol.schedule.rewrite.patterns import counts, is_causal, is_number
 
@@ -26,6 +28,8 @@ class Sight(NamedTuple):
     causal: bool
     window: int
     mask: Node | None  # truth values, or float32 that is added to scores
+    lengths: Node | None  # how many keys each sample has
+    spans: Node | None  # those of packed sequences
 
 
 def sight(allowed: Node | None, added: Node | None) -> Sight:
@@ -36,7 +40,12 @@ def sight(allowed: Node | None, added: Node | None) -> Sight:
     before, after = (min((n for along, n in map(_distance, rest) if along == axis), default=0) for axis in (-2, -1))
     if before and (causal or before == after):
         window, rest = before, [part for part in rest if _distance(part)[0] is None]
-    return Sight(causal, window, _combined(rest, added))
+    known: dict[Op, Node] = {}
+    for op in (KEY_LENGTHS, PACKED):
+        found = next((part for part in rest if part.op is op and part.data is None), None)
+        if found is not None:
+            known[op], rest = found.inputs[0], [part for part in rest if part is not found]
+    return Sight(causal, window, _combined(rest, added), known.get(KEY_LENGTHS), known.get(PACKED))
 
 
 def _parts(allowed: Node) -> Iterator[Node]:

@@ -37,6 +37,7 @@ from eshkol.ops import TABLE, dtypes, shapes
 from eshkol.ops.contraction import COUNTED, matrix_product
 from eshkol.ops.dtypes import DType
 from eshkol.ops.elementwise import cast
+from eshkol.ops.float8 import FLOAT8_PRODUCT
 from eshkol.ops.movement import ToShape, expand, permute, reshape
 from eshkol.ops.row import Op, Shape
 from eshkol.ops.slicing import slice_
@@ -45,6 +46,7 @@ from eshkol.schedule.kernels.matrix_operands import CHUNK_BYTES, read_as
 from eshkol.schedule.kernels.matrix_products import fit_together, lie_well, multiplies
 from eshkol.schedule.kernels.products import (
     ATTENDED,
+    FLOAT8_KERNEL,
     FOLLOWED_PRODUCT,
     INTEGER_PRODUCT,
     SEEN_PRODUCT,
@@ -78,11 +80,11 @@ def recognize(results: Sequence[Node], target: MachineDescription) -> list[Node]
     if target.arrays:
         results, rules = fold_convolutions(results), _RULES
     elif target.matrices is not None:
-        rules = {matrix_product: partial(_in_fragments, target)}
+        rules = {matrix_product: partial(_in_fragments, target), FLOAT8_PRODUCT: partial(_of_bytes, target)}
     else:
         return list(results)
     order = in_order(results)
-    if not any(node.op is matrix_product for node in order):
+    if not any(node.op in (matrix_product, FLOAT8_PRODUCT) for node in order):
         return list(results)
     users = Counter(x for node in order for x in visible(node))
     users.update(results)
@@ -287,6 +289,15 @@ def _of_integers(target: MachineDescription, node: Node) -> Match | None:
     if not fits or x.view != View.of(x.base.shape) or y.view.turned() != View.of(y.base.shape):
         return None
     return Match(INTEGER_PRODUCT, None, tuple((o.base, o.base.shape) for o in (x, y)))
+
+
+def _of_bytes(target: MachineDescription, node: Node, users: Counter[Node]) -> Match | None:
+    """A product of floats of 8 bits, if it is one instruction."""
+    x, y, scale = node.inputs
+    whole = target.matrices is not None and target.matrices.whole
+    if not whole or min(*node.shape, x.shape[1]) == 0 or x.shape[1] % CHUNK_BYTES:
+        return None
+    return Match(FLOAT8_KERNEL, node.attrs, ((x, x.shape), (y, y.shape), (scale, scale.shape)))
 
 
 def _product(node: Node, users: Counter[Node]) -> Match | None:

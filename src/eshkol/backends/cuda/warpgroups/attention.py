@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from eshkol.atlas.types import Type
 from eshkol.backends.cuda.warpgroups import ring as rings
+from eshkol.backends.cuda.warpgroups.dropout import Dropping, apply
 from eshkol.backends.cuda.warpgroups.heads import HeadTile, HeadWriter, Result, Rows
 from eshkol.backends.cuda.warpgroups.maps import TensorMap
 from eshkol.backends.cuda.warpgroups.ptx import GROUP, real
@@ -66,6 +67,7 @@ SHORT = 2048  # queries below which few groups share a block where attention is 
 NARROW, WIDE = Tile(64, 3, 128, 3), Tile(128, 2, 128, 2)
 NARROW_AND_SHORT, WIDE_AND_LONG = Tile(64, 2, 128, 3), Tile(128, 2, 160, 2)
 WIDER = (Tile(192, 2, 112, 2), Tile(256, 2, 80, 2))
+DROPPED = (NARROW_AND_SHORT, WIDE)  # those of widths for which there are others without dropout
 ADDED = (NARROW_AND_SHORT, Tile(128, 2, 80, 3), Tile(192, 2, 64, 3), Tile(256, 2, 48, 3))  # with masks in registers
 
 
@@ -73,6 +75,8 @@ def tile_for(width: int, queries: int, sight: Sight) -> Tile | None:
     """The tile for heads of so many elements, if there is one; measured on an H200."""
     if sight.added or (sight.mask is not None and width > WIDE.widest):
         return next((tile for tile in ADDED if width <= tile.widest), None)
+    if sight.dropout is not None:
+        return next((tile for tile in (*DROPPED, *ADDED) if width <= tile.widest), None)
     if width <= NARROW.widest:
         return NARROW_AND_SHORT if sight.causal and queries < SHORT else NARROW
     if width <= WIDE.widest:
@@ -133,7 +137,10 @@ class AttentionWriter(HeadWriter):
         self.find(a.queries, backwards=a.sight.causal)  # those with the most keys begin first
         begin, end = self.seen(a.keys, self.tile.keys)
         self.across = end
-        if a.sight.behind is not None:  # queries that see nothing look at the last tile
+        if a.sight.confined:
+            end = k.op("max.u32", end, 1)
+            self.across = end
+        if a.sight.behind is not None or a.sight.confined:  # queries that see nothing look at the last tile
             begin = k.op("min.u32", begin, k.op("sub.u32", end, 1))
             self.across = k.op("sub.u32", end, begin)
         self.last = k.op("sub.u32", end, 1)
@@ -170,6 +177,10 @@ class AttentionWriter(HeadWriter):
         self.scale = real(a.scale * math.log2(math.e))
         self.factor = real(1.0) if a.sight.added else self.scale  # of scores, when something has been added to them
         self.looking = None if a.sight.mask is None else Looking(k, a.sight.mask, self.places)
+        if self.confines is not None:
+            self.confines.settle(self.rows(a.queries))
+        dropout = a.sight.dropout
+        self.dropping = None if dropout is None else Dropping(k, dropout, a.queries, a.keys, self.lane)
         self.greatest = [k.op("mov.f32", real(LOWEST), kind="f32") for _ in range(2)]
         self.totals = [k.op("mov.f32", real(0.0), kind="f32") for _ in range(2)]
         self.always, never = self.constants()
@@ -278,6 +289,9 @@ class AttentionWriter(HeadWriter):
             k.do("mov.f32", self.totals[half], total)
             k.do("mov.f32", self.greatest[half], greatest)
             factors.append(smaller)
+        if self.dropping is not None:
+            start = k.mul(tile_number, tile.keys)
+            self.dropping.of_queries(self.which, self.row, start, tile.keys, apply(scores, k))
         return factors
 
     def sums_of_rows(self) -> list[str]:
@@ -294,6 +308,8 @@ class AttentionWriter(HeadWriter):
         """Divide by the sums of powers; results go to where the queries were, and are copied from there."""
         k, totals = self.k, self.sums_of_rows()
         factors = [k.op("rcp.rn.f32", total, kind="f32") for total in totals]
+        if self.a.sight.dropout is not None:
+            factors = [k.op("mul.f32", x, real(self.a.sight.dropout.kept), kind="f32") for x in factors]
         if self.a.sight.in_part:
             nothing = [k.op("setp.eq.f32", total, real(0.0), kind="pred") for total in totals]
             factors = [k.op("selp.f32", real(0.0), x, no, kind="f32") for x, no in zip(factors, nothing, strict=True)]

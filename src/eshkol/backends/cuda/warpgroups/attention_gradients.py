@@ -18,7 +18,8 @@ scores are begun behind what is still added up. Where heads share keys, a block 
 of them, one head after another; where there are few blocks, those of a cluster share the heads, and add up what they
 have from each other's shared memory, always in the same order. Of heads of more than 128 elements a thread has no room
 for the gradients of both k and v: one group has those of k, and another, of the same keys, those of v. Beyond the last
-query the sums' logarithms are taken for +∞: nothing has weight there.
+query the sums' logarithms are taken for +∞: nothing has weight there. With dropout a weight that is dropped has a
+negative sign: it counts in its row, and not towards v.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from dataclasses import dataclass, replace
 
 from eshkol.atlas.types import Type
 from eshkol.backends.cuda.warpgroups import ring as rings
+from eshkol.backends.cuda.warpgroups.confines import Confines
+from eshkol.backends.cuda.warpgroups.dropout import Dropping, mark
 from eshkol.backends.cuda.warpgroups.heads import HeadTile, HeadWriter, Result, Rows
 from eshkol.backends.cuda.warpgroups.maps import TensorMap
 from eshkol.backends.cuda.warpgroups.ptx import GROUP, WARP, listed, real
@@ -61,6 +64,11 @@ class Gradients:
     scale: float
     sight: Sight
     grouped: bool = False  # whether the gradients of k and v are sums over the last axis of the batch
+
+    @property
+    def kept(self) -> float:
+        """What weights that are not dropped are multiplied with."""
+        return 1.0 if self.sight.dropout is None else self.sight.dropout.kept
 
     @property
     def apart(self) -> tuple[int, ...]:
@@ -128,7 +136,7 @@ def tile_for(width: int, sight: Sight, *, of_keys: bool) -> Tile | None:
     """The tile for heads of so many elements, if there is one; measured on an H200."""
     if width > OF_KEYS_WIDE.widest:
         return WIDER[of_keys] if width <= WIDER[of_keys].widest else None
-    if sight.mask is not None:
+    if sight.mask is not None or sight.dropout is not None:
         return next((tile for tile in (OF_KEYS_MASKED if of_keys else OF_QUERIES_MASKED) if width <= tile.widest), None)
     if width <= OF_KEYS.widest:
         return (OF_KEYS_CAUSAL if sight.causal else OF_KEYS) if of_keys else OF_QUERIES
@@ -251,9 +259,12 @@ class _Writer(HeadWriter):
         """That of a query's sum, or of its inner product."""
         k, (byte, further) = self.k, self.numbers_at[number]
         start = k.op("cvta.to.global.u64", k.word(byte), kind="b64")
-        which = k.op("mad.lo.u32", self.which, self.g.members, self.inside[0]) if self.inside else self.which
-        here = k.op("mad.lo.u32", which, self.g.queries, place)
+        here = k.op("mad.lo.u32", self.head(), self.g.queries, place)
         return k.op("mad.wide.u32", here, NUMBER, k.op("add.u64", start, further, kind="b64"), kind="b64")
+
+    def head(self) -> str:
+        """The number of the head whose queries a block is at."""
+        return self.k.op("mad.lo.u32", self.which, self.g.members, self.inside[0]) if self.inside else self.which
 
     # --- groups -----------------------------------------------------------------------------------------
 
@@ -281,6 +292,10 @@ class _Writer(HeadWriter):
             k.do("mov.f32", register, real(0.0))
         self.scale = real(g.scale * math.log2(math.e))
         self.factor = real(1.0) if g.sight.added else self.scale  # of scores, when something has been added to them
+        if self.confines is not None:
+            self.confines.settle(self.rows(g.lines[0]))
+        dropout = g.sight.dropout
+        self.dropping = None if dropout is None else Dropping(k, dropout, g.queries, g.keys, self.lane)
         self.always, never = self.constants()
         self.prepare()
         place = self.ring.begin(filled=True)
@@ -306,7 +321,7 @@ class _Writer(HeadWriter):
             return
         if tile.parted:  # nobody multiplies the rows any more
             k.do("bar.sync", MEETING, tile.groups * GROUP)
-        factors = [real(g.scale)] * 2, None
+        factors = [real(g.scale)] * 2, None if g.kept == 1 else [real(g.kept)] * 2
         down = self.first if tile.parted else None
         results = [Result(self.sums[n], factors[n], own[n], self.maps[4 + n], g.outs[n]) for n in made]
         self.store(results, down)
@@ -342,7 +357,7 @@ class _Writer(HeadWriter):
             both = k.op("and.pred", k.less(row, g.keys), k.less(pair, g.width // 2), kind="pred")
             with k.only(both):
                 here = k.op("mad.lo.u32", self.which, g.keys, row)
-                for n, (result, factor) in enumerate(zip(results, (g.scale, 1.0), strict=True)):
+                for n, (result, factor) in enumerate(zip(results, (g.scale, g.kept), strict=True)):
                     total = [k.op("mov.f32", real(0.0), kind="f32") for _ in range(2)]
                     for start in starts:
                         two = k.registers(2)
@@ -377,9 +392,13 @@ class _Writer(HeadWriter):
 
     def slope(self, number: int, inner: str) -> None:
         """The gradient of a score in place of that of its weight."""
-        k, slope = self.k, self.slopes[number]
+        k, slope, weight = self.k, self.slopes[number], self.scores[number]
+        if self.dropping is not None:
+            kept = k.op("setp.gt.f32", weight, real(0.0), kind="pred")
+            k.do("mul.f32", slope, slope, k.op("selp.f32", real(self.g.kept), real(0.0), kept, kind="f32"))
+            weight = k.op("abs.f32", weight, kind="f32")
         k.do("sub.f32", slope, slope, inner)
-        k.do("mul.f32", slope, slope, self.scores[number])
+        k.do("mul.f32", slope, slope, weight)
 
     def add_scores(self) -> None:
         """Begin to add the scores' gradients times the first of the others."""
@@ -415,6 +434,9 @@ class _OfQueries(_Writer):
         self.mask(self.scores, start, g.keys, self.tile.others)
         for number, score in enumerate(self.scores):
             self.power(score, self.offsets[number // 2 % 2])
+        if self.dropping is not None:
+            marked = mark(self.scores, self.k)
+            self.dropping.of_queries(self.head(), self.row, start, self.tile.others, marked)
         rings.wait(self.k, 0)
         for number in range(len(self.slopes)):
             self.slope(number, self.inner[number // 2 % 2])
@@ -438,6 +460,12 @@ class _OfKeys(_Writer):
         if g.sight.behind is not None:
             most = k.divided(k.add(self.first, self.high + g.sight.behind + others - 2), others)[0]
             end = k.op("min.u32", end, most)
+        if g.sight.confined:
+            self.confines = Confines(k, g.sight, self.places, g.keys, self.thread)
+            begin, end = self.confines.within(begin, end, self.first, self.high, others)
+            if g.sight.lengths is not None:  # nobody sees keys that are not there
+                beyond = k.op("setp.ge.u32", self.first, self.confines.length, kind="pred")
+                end = k.op("selp.u32", 0, end, beyond)
         self.settle(begin, end)
 
     def copy(self) -> None:
@@ -479,8 +507,10 @@ class _OfKeys(_Writer):
         self._hide(start, pair)
         at = self._numbers(stage, pair)
         self._each(at, lambda number, offset: self.power(self.scores[number], offset))
+        if self.dropping is not None:
+            self.dropping.of_keys(self.head(), self.row, start, tile.others, mark(self.scores, k))
         if 1 in self.made:
-            self.pack(self.packed[1], self.scores)
+            self.pack(self.packed[1], self.scores, least=self.dropping is not None)
             rings.fence(k)
             self.add(self.sums[1], self.packed[1], self.here[1], tile.others, self.always, self.always)
         if 0 in self.made:
@@ -494,6 +524,9 @@ class _OfKeys(_Writer):
         column = k.add(start, pair)
         if self.looking is not None:
             self.looking.turned(self.scores, self.rows(g.keys), column, g.queries, self.scale)
+        if self.confines is not None:
+            self.confines.hide(self.scores, start, column, tile.others)
+            self.confines.hide_rows(self.scores, self.row, self.first, self.high)
         if g.sight.ahead is not None:
             last = k.add(self.first, ROWS - 1)
             if not tile.parted:

@@ -168,7 +168,8 @@ def _heads(a: Attention | Gradients) -> str:
 def _seen(sight: Sight) -> list[str]:
     """Which keys are looked at; where a mask lies changes nothing."""
     words = [*(["causal"] if sight.causal else []), *([f"window={sight.window}"] if sight.window else [])]
-    return words if sight.mask is None else [*words, "mask=added" if sight.mask.added else "mask=chosen"]
+    words += [] if sight.mask is None else ["mask=added" if sight.mask.added else "mask=chosen"]
+    return words + [name for name in ("dropout", "lengths", "spans") if getattr(sight, name) is not None]
 
 
 def _shared(x: Any, names: str) -> list[str]:

@@ -10,11 +10,13 @@ results from all of them.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eshkol.backends.cuda.warpgroups import ring as rings
 from eshkol.backends.cuda.warpgroups.attention import Attention, AttentionWriter
 from eshkol.backends.cuda.warpgroups.attention import Tile as AttentionTile
+from eshkol.backends.cuda.warpgroups.confines import Confines
 from eshkol.backends.cuda.warpgroups.maps import LINE_ELEMENTS, Axis, TensorMap
 from eshkol.backends.cuda.warpgroups.ptx import GROUP, listed, real
 from eshkol.backends.cuda.warpgroups.ring import LINE, NAMES, ROWS
@@ -62,12 +64,13 @@ SHAPES = {64: (128, 3), 128: (64, 3), 192: (48, 3), 256: (48, 3)}  # widest → 
 FEWEST = 256  # keys from which on it is worth while
 
 
-def tile_for(d: Decoding, processors: int) -> Tile | None:
+def tile_for(d: Decoding, processors: int, shapes: Mapping[int, tuple[int, int]] = SHAPES) -> Tile | None:
     """The tile, if there is one for so many rows: in parts until processors have two blocks each."""
-    widest = next((widest for widest in SHAPES if d.width <= widest), None)
-    if widest is None or d.rows > ROWS or d.keys < FEWEST or d.sight.causal or d.sight.window:
+    widest = next((widest for widest in shapes if d.width <= widest), None)
+    near = d.sight.causal or d.sight.window or d.sight.dropout or d.sight.spans
+    if widest is None or d.rows > ROWS or d.keys < FEWEST or near:
         return None
-    keys, stages = SHAPES[widest]
+    keys, stages = shapes[widest]
     parts, heads = 1, math.prod(d.batch)
     while parts < LARGEST_CLUSTER and heads * parts < 2 * processors and 2 * parts <= -(-d.keys // keys):
         parts *= 2
@@ -90,10 +93,10 @@ def maps(d: Decoding, tile: Tile) -> tuple[TensorMap, ...]:
 
 def decoding_kernel(d: Decoding, tile: Tile, record: int, sums: tuple[int, int]) -> str:
     """The kernel's text, for a record of so many bytes, which ends with the maps."""
-    return _Writer(d, tile, record, sums).text()
+    return DecodingWriter(d, tile, record, sums).text()
 
 
-class _Writer(AttentionWriter):
+class DecodingWriter(AttentionWriter):
     count = 3  # maps
 
     def __init__(self, d: Decoding, tile: Tile, record: int, sums: tuple[int, int]) -> None:
@@ -107,9 +110,16 @@ class _Writer(AttentionWriter):
         which, part = k.divided(k.special("ctaid.x"), self.parts)
         self.locate(which)
         self.first, self.part = k.number(0), part
-        tiles = -(-self.d.keys // keys)
+        tiles: str | int = -(-self.d.keys // keys)
+        if self.sight.confined:
+            self.confines = Confines(k, self.sight, self.places, self.d.keys, self.thread)
+            tiles = k.divided(k.add(self.confines.length, keys - 1), keys)[0]
         begin, end = (k.divided(k.mul(k.add(part, n), tiles), self.parts)[0] for n in range(2))
         self.across, self.last = k.op("sub.u32", end, begin), k.op("sub.u32", end, 1)
+        if self.confines is not None:  # who has no tile looks at one, and sees nothing of it
+            none = k.equal(self.across, 0)
+            self.confines.length = k.op("selp.u32", 0, self.confines.length, none)
+            self.across, self.last = k.op("max.u32", self.across, 1), k.op("max.s32", self.last, 0)
 
     def bring_queries(self) -> None:
         k, d, zero = self.k, self.d, self.k.number(0)

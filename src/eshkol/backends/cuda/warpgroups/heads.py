@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from eshkol.atlas.types import Type
 from eshkol.backends.cuda.warpgroups import ring as rings
+from eshkol.backends.cuda.warpgroups.confines import Confines
 from eshkol.backends.cuda.warpgroups.maps import LINE_ELEMENTS, MAP_BYTES, Axis, TensorMap
 from eshkol.backends.cuda.warpgroups.ptx import GROUP, WARP, Kernel, listed
 from eshkol.backends.cuda.warpgroups.ring import LINE, NAMES, REGISTERS, ROWS, TERMS
@@ -96,6 +97,7 @@ class HeadWriter(ABC):
         self.maps = [k.address(record - (count - number) * MAP_BYTES) for number in range(count)]
         self.blocks = tile.widest // LINE_ELEMENTS  # of 64 elements of a row
         self.high = tile.rows
+        self.confines: Confines | None = None
         self.inside: list[str] = []  # places along axes of the batch that a block itself goes along
 
     @abstractmethod
@@ -148,6 +150,17 @@ class HeadWriter(ABC):
 
     def seen(self, keys: int, high: int) -> tuple[str | int, str]:
         """The first of the tiles of keys that a block's queries see, and the one behind the last."""
+        begin, end = self._near(keys, high)
+        return self.confine(begin, end, keys, high)
+
+    def confine(self, begin: str | int, end: str, lines: int, high: int) -> tuple[str | int, str]:
+        """The same of fewer tiles, if it is said in memory which: of so many lines, so high."""
+        if not self.sight.confined:
+            return begin, end
+        self.confines = Confines(self.k, self.sight, self.places, lines, self.thread)
+        return self.confines.within(begin, self.confines.fewer(end, high), self.first, self.high, high)
+
+    def _near(self, keys: int, high: int) -> tuple[str | int, str]:
         k, ahead, behind = self.k, self.sight.ahead, self.sight.behind
         begin: str | int = 0
         end = k.number(-(-keys // high))
@@ -220,6 +233,9 @@ class HeadWriter(ABC):
                 for half in range(2):
                     limit = k.op("sub.s32", k.add(self.row, 8 * half), behind - 1)
                     hide(k, scores, half, "gt", k.op("sub.s32", limit, column))
+        if self.confines is not None:
+            self.confines.hide(scores, start, self.column(start), high)
+            self.confines.hide_columns(scores, start, self.column(start), high)
 
     def column(self, start: str) -> str:
         """The first of a thread's columns, in a tile from a place on."""
@@ -229,10 +245,12 @@ class HeadWriter(ABC):
         """The two rows that a thread has scores of, or the last of so many."""
         return [self.k.op("min.u32", self.k.add(self.row, 8 * half), lines - 1) for half in range(2)]
 
-    def pack(self, packed: Sequence[str], values: Sequence[str]) -> None:
+    def pack(self, packed: Sequence[str], values: Sequence[str], *, least: bool = False) -> None:
+        """Round, in pairs; to no less than 0 if that is the least."""
+        rounding = "rn.relu" if least else "rn"
         for number, register in enumerate(packed):
             low, high = values[2 * number :][:2]
-            self.k.do(f"cvt.rn.{NAMES[self.ty]}x2.f32", register, high, low)
+            self.k.do(f"cvt.{rounding}.{NAMES[self.ty]}x2.f32", register, high, low)
 
     def store(self, results: Sequence[Result], down: str | None = None) -> None:
         """Results, rounded, to where rows of the group were, from where the machine begins to copy them.

@@ -26,12 +26,14 @@ from eshkol.backends.cuda.warpgroups import (
     convolutions,
     decoding,
     epilogues,
+    float8_products,
     following,
     input_gradients,
     lane_products,
     lane_tiling,
     maps,
     other_products,
+    pages,
     products,
     tiling,
     weight_gradients,
@@ -41,14 +43,16 @@ from eshkol.backends.cuda.warpgroups.attention_gradients import Gradients
 from eshkol.backends.cuda.warpgroups.choices import Pick, by_model
 from eshkol.backends.cuda.warpgroups.convolutions import Convolution
 from eshkol.backends.cuda.warpgroups.decoding import Decoding
+from eshkol.backends.cuda.warpgroups.dropout import Dropout
 from eshkol.backends.cuda.warpgroups.heads import Rows
 from eshkol.backends.cuda.warpgroups.input_gradients import SpreadGradient
 from eshkol.backends.cuda.warpgroups.maps import TensorMap
 from eshkol.backends.cuda.warpgroups.products import Matrices, Product
 from eshkol.backends.cuda.warpgroups.ring import NAMES
-from eshkol.backends.cuda.warpgroups.sight import Mask, Sight
+from eshkol.backends.cuda.warpgroups.sight import Lengths, Mask, Sight
 from eshkol.backends.cuda.warpgroups.weight_gradients import Summed, WeightGradient
 from eshkol.backends.lanes.layout import Layout
+from eshkol.support import threefry
 
 CAPABILITY = (9, 0)  # the one that has these instructions
 
@@ -74,6 +78,8 @@ def whole(program: Program, processors: int, pick: Pick = by_model) -> Whole | N
     if i.op.name == "BatchedAttention":
         layout = Layout.of(program)
         return _decoding(i, layout, processors) or _attention(i, layout, processors, pick)
+    if i.op.name == "PagedAttention":
+        return _paged(i, Layout.of(program), processors)
     if i.op.name in ("BatchedAttentionGradQuery", "BatchedAttentionGradKeyValue"):
         return _gradients(i, Layout.of(program), processors, pick)
     if i.op.name == "ChannelsLastConv2D":
@@ -87,6 +93,8 @@ def whole(program: Program, processors: int, pick: Pick = by_model) -> Whole | N
     if i.op.name == "IntegerGEMM":
         integers = _integer_product(i)
         return None if integers is None else _other_product(integers, Layout.of(program), processors)
+    if i.op.name == "Float8GEMM":
+        return _float8_product(i, Layout.of(program), processors)
     if i.op.name not in ("GEMM", "BatchedGEMM"):
         return None
     p = _product(i)
@@ -139,6 +147,22 @@ def _other_product(p: Product, layout: Layout, processors: int) -> Whole | None:
     if found is None:
         return None
     text = other_products.product_kernel(p, tile, with_maps(layout, len(found))[1], 8 * layout.word(p.c.buffer))
+    return Whole(text, tiling.blocks(p, tile, processors), tile.threads, tile.memory, found)
+
+
+def _float8_product(i: Instruction, layout: Layout, processors: int) -> Whole | None:
+    operands = i.a, i.b, i.c
+    if min(i.m, i.n, i.k) == 0 or not all(isinstance(x, BufferOffset) for x in (*operands, i.scale)):
+        return None
+    lengths, turned = (i.k, i.k, i.n), (False, True, False)
+    a, b, c = (Matrices(x.handle, x.offset, n, t, ()) for x, n, t in zip(operands, lengths, turned, strict=True))
+    p = Product(Type.U8, i.m, i.n, i.k, (), a, b, c)
+    tile = tiling.best(replace(p, k=-(-i.k // 2)), processors, shares=False)
+    found = maps.fitting(other_products.maps(p, tile))
+    if found is None or i.c.offset % 4 or i.scale.offset % 4:
+        return None
+    f = float8_products.Float8Product(p, (i.wide_a, i.wide_b), i.ty, _address(i.scale, layout))
+    text = float8_products.product_kernel(f, tile, with_maps(layout, len(found))[1], 8 * layout.word(c.buffer))
     return Whole(text, tiling.blocks(p, tile, processors), tile.threads, tile.memory, found)
 
 
@@ -240,6 +264,33 @@ def _decoding(i: Instruction, layout: Layout, processors: int) -> Whole | None:
     return Whole(text, decoding.blocks(d, tile), tile.threads, tile.memory, found)
 
 
+def _paged(i: Instruction, layout: Layout, processors: int) -> Whole | None:
+    operands = (i.output, i.sums, i.query, i.key, i.value, i.table, i.lengths)
+    there = i.ty in NAMES and 0 not in (i.batch, i.heads, i.queries)
+    if not there or not all(isinstance(x, BufferOffset) for x in operands):
+        return None
+    if i.page % pages.SMALLEST or i.page & (i.page - 1) or any(x.offset % 4 for x in operands):
+        return None
+    head = i.members * i.queries * i.head_dim
+    q, k, v, out = (
+        Rows(x.handle, x.offset, i.head_dim, (i.heads * head, head)) for x in (i.query, i.key, i.value, i.output)
+    )
+    sight = Sight(False, lengths=Lengths(_address(i.lengths, layout), (1, 0)))
+    d = Decoding(
+        i.ty, i.queries, i.most * i.page, i.head_dim, (i.batch, i.heads), q, k, v, out, i.scale, sight, i.members,
+        i.queries * i.head_dim, 0, _address(i.output, layout),
+    )  # fmt: skip
+    tile = decoding.tile_for(d, processors, pages.SHAPES)
+    if tile is None:
+        return None
+    held = pages.Pages(i.pages, i.page, i.heads, _address(i.table, layout), i.most)
+    found = maps.fitting(pages.maps(d, tile, held))
+    if found is None:
+        return None
+    text = pages.paged_kernel(d, tile, held, with_maps(layout, len(found))[1], _address(i.sums, layout))
+    return Whole(text, decoding.blocks(d, tile), tile.threads, tile.memory, found)
+
+
 def _gradients(i: Instruction, layout: Layout, processors: int, pick: Pick) -> Whole | None:
     of_keys = i.op.name == "BatchedAttentionGradKeyValue"
     sight = _sight(i, layout)
@@ -271,9 +322,9 @@ def _attends(i: Instruction, matrices: Sequence[Address], numbers: Sequence[Addr
     if i.ty not in NAMES or 0 in (i.batch, i.queries):
         return False
     masks = [x for x in (i.mask, i.bias) if x is not None]
-    if len(masks) > 1:
+    if len(masks) > 1 or i.dropout == threefry.BYTES:
         return False
-    numbers = [*numbers, *([] if i.bias is None else [i.bias])]
+    numbers = [*numbers, *(x for x in (i.bias, i.lengths, i.spans, i.dropout_key) if x is not None)]
     return all(isinstance(x, BufferOffset) for x in (*matrices, *numbers, *masks)) and not any(
         isinstance(x, BufferOffset) and x.offset % 4 for x in numbers
     )
@@ -282,12 +333,20 @@ def _attends(i: Instruction, matrices: Sequence[Address], numbers: Sequence[Addr
 def _sight(i: Instruction, layout: Layout) -> Sight:
     """Which keys are seen. A window is none where all keys are within it."""
     window = i.window if 0 < i.window < max(i.queries, i.keys) else 0
+    found = Sight(i.causal, window)
     x = i.bias if i.mask is None else i.mask
-    if not isinstance(x, BufferOffset):
-        return Sight(i.causal, window)
-    steps = mask_strides(i)
-    apart = tuple(steps[axis] for axis in _kept(i))
-    return Sight(i.causal, window, Mask(_address(x, layout), i.mask is None, apart, steps[-1]))
+    if isinstance(x, BufferOffset):
+        steps = mask_strides(i)
+        apart = tuple(steps[axis] for axis in _kept(i))
+        found = replace(found, mask=Mask(_address(x, layout), i.mask is None, apart, steps[-1]))
+    if isinstance(i.dropout_key, BufferOffset):
+        found = replace(found, dropout=Dropout(i.dropout, _address(i.dropout_key, layout)))
+    if isinstance(i.lengths, BufferOffset):
+        apart = tuple(i.lengths_strides[axis] for axis in _kept(i))
+        found = replace(found, lengths=Lengths(_address(i.lengths, layout), apart))
+    if isinstance(i.spans, BufferOffset):
+        found = replace(found, spans=_address(i.spans, layout))
+    return found
 
 
 def _kept(i: Instruction) -> list[int]:

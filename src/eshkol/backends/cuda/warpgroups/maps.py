@@ -19,7 +19,7 @@ LONGEST = 1 << 32  # elements of an axis
 FARTHEST = 1 << 40  # bytes of a stride
 CORNER, LARGEST_STEP = 128, 8  # how far corners of windows lie from a tensor's, at most; and windows from each other
 LINE_ELEMENTS = 64  # of 16 bits, of a row of 128 bytes in shared memory
-KINDS = {Type.I8: 0, Type.F16: 6, Type.F32: 7, Type.BF16: 9}  # the driver's numbers of types
+KINDS = {Type.I8: 0, Type.U8: 0, Type.F16: 6, Type.F32: 7, Type.BF16: 9}  # the driver's numbers of types
 TF32 = 11  # that of float32 which is rounded on the way to 11 bits and an exponent
 
 

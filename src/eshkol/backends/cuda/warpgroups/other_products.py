@@ -47,7 +47,10 @@ class Numbers:
         return STEP_BYTES // self.size
 
 
-NUMBERS = {Type.F32: Numbers(4, "f32.tf32.tf32", "f32", ", 1, 1"), Type.I8: Numbers(1, "s32.s8.s8", "b32", "")}
+NUMBERS = {
+    Type.F32: Numbers(4, "f32.tf32.tf32", "f32", ", 1, 1"), Type.I8: Numbers(1, "s32.s8.s8", "b32", ""),
+    Type.U8: Numbers(1, "f32.e4m3.e4m3", "f32", ", 1, 1"),
+}  # fmt: skip
 
 
 def placed(p: Product) -> Product | None:
@@ -84,7 +87,7 @@ class _Writer(ProductWriter):
 
     def __init__(self, p: Product, tile: Tile, count: int, record: int, result: int) -> None:
         super().__init__(p, tile, count, record, result)
-        self.numbers = NUMBERS[p.ty]
+        self.numbers, self.size = NUMBERS[p.ty], SIZE
         self.slabs = -(-p.k // self.numbers.depth)
         self.part = -(-self.slabs // tile.parts)
 
@@ -224,7 +227,7 @@ class _Writer(ProductWriter):
         start = k.op("cvta.to.global.u64", k.word(self.result), kind="b64")
         start = k.op("add.u64", start, p.c.offset, kind="b64")
         for place, step in zip(places, p.c.batch, strict=True):
-            start = k.op("mad.lo.u64", k.op("cvt.u64.u32", place, kind="b64"), SIZE * step, start, kind="b64")
+            start = k.op("mad.lo.u64", k.op("cvt.u64.u32", place, kind="b64"), self.size * step, start, kind="b64")
         row = k.op("mad.lo.u32", group, len(sums) * ROWS, k.add(row, self._line(me)))
         column = k.op("mad.lo.u32", k.op("and.b32", me, 3), PAIR, column)
         apart = 1 if p.a.turned else 8  # of a thread's two rows
@@ -236,11 +239,11 @@ class _Writer(ProductWriter):
             for half in range(2):
                 at = k.add(line, half * apart)
                 with k.only(k.less(at, p.m)):
-                    target = k.op("mad.wide.u32", at, SIZE * p.c.distance, start, kind="b64")
-                    target = k.op("mad.wide.u32", column, SIZE, target, kind="b64")
+                    target = k.op("mad.wide.u32", at, self.size * p.c.distance, start, kind="b64")
+                    target = k.op("mad.wide.u32", column, self.size, target, kind="b64")
                     for eight in range(columns // 8):
                         pair = line_sums[4 * eight + 2 * half :][:2]
-                        self._store_two(f"{target}+{8 * SIZE * eight}", k.add(column, 8 * eight), p.n, pair)
+                        self._store_two(f"{target}+{8 * self.size * eight}", k.add(column, 8 * eight), p.n, pair)
 
     def _store_turned(self, start: str, line: str, column: str, apart: int, sums: Sequence[str]) -> None:
         """Rows of the product are columns of the result."""

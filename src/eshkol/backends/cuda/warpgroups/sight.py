@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from eshkol.backends.cuda.warpgroups.dropout import Dropout
 from eshkol.backends.cuda.warpgroups.ptx import Kernel, listed, real
 
 NOTHING = "0fFF800000"  # -∞
@@ -36,12 +37,24 @@ class Mask:
 
 
 @dataclass(frozen=True)
+class Lengths:
+    """How many keys samples have, of 32 bits: where they lie, and how far apart along each axis of the batch."""
+
+    at: tuple[int, int]
+    batch: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Sight:
-    """Of query t: keys up to t where it is causal, fewer than a window (0: none) away, and where a mask lets it see."""
+    """Of query t: keys up to t where it is causal, fewer than a window (0: none) away, and where a mask lets it see;
+    of those some may be dropped, of which all is known but what they weigh."""
 
     causal: bool
     window: int = 0
     mask: Mask | None = None
+    dropout: Dropout | None = None
+    lengths: Lengths | None = None
+    spans: tuple[int, int] | None = None  # where those of packed sequences lie: all beginnings, then all ends
 
     @property
     def ahead(self) -> int | None:
@@ -56,7 +69,12 @@ class Sight:
     @property
     def in_part(self) -> bool:
         """Whether there may be queries that see nothing."""
-        return self.window > 0 or self.mask is not None
+        return self.window > 0 or self.mask is not None or self.confined
+
+    @property
+    def confined(self) -> bool:
+        """Whether something is known of keys that depends on numbers in memory."""
+        return self.lengths is not None or self.spans is not None
 
     @property
     def added(self) -> bool:
