@@ -155,3 +155,5 @@ class Unit:
     forms: list[Node]
     cells: list[Cell] = field(default_factory=list)  # that it defines
     changes: list[Any] = field(default_factory=list)  # of what names mean, at a prompt (lang/bodies.py)
+    typed: bool = False  # whether it says of what type anything is
+    types: dict[str, tuple[Datum, Place | None]] = field(default_factory=dict)  # that define-type names, as data
