@@ -281,4 +281,5 @@ class UnitBody(Body):
             self.changes if self.namespace.kind == "repl" else [],
             self.namespace.typed,
             dict(self.namespace.types),
+            dict(self.namespace.records),
         )

@@ -157,3 +157,4 @@ class Unit:
     changes: list[Any] = field(default_factory=list)  # of what names mean, at a prompt (lang/bodies.py)
     typed: bool = False  # whether it says of what type anything is
     types: dict[str, tuple[Datum, Place | None]] = field(default_factory=dict)  # that define-type names, as data
+    records: dict[str, Cell] = field(default_factory=dict)  # the types of records that it knows, by name

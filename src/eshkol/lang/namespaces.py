@@ -58,6 +58,7 @@ class Namespace:
         self.library = cell_library or name  # what its cells are called by
         self.typed = False  # whether anything in it has a type that is written down
         self.types: dict[str, tuple[Datum, Place | None]] = {}  # what define-type names, as data
+        self.records: dict[str, Cell] = {}  # types of records, by name
         self.frame = Frame(self)
         self._numbers = count(1)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from eshkol.lang.core import Clause, Const, Lambda, Local, Node, Variable
+from eshkol.lang.core import Cell, Clause, Const, Lambda, Local, Node, Variable
 from eshkol.lang.datum import Datum, List, Symbol, Vector
 from eshkol.lang.forms import call_primitive, check_distinct, name_of, parts, read_parameter
 from eshkol.lang.meanings import DefiningBody, FormBinding, FormExpander
@@ -65,11 +65,13 @@ class _Record:
 
     def define_type(self) -> None:
         name, fields = Symbol(self.kind.name), Vector(Symbol(field.name.name) for field in self.fields)
-        self.body.define(
+        made = self.body.define(
             self.kind,
             lambda: self.primitive("%make-record-type", Const(self.place, name), Const(self.place, fields)),
             self.form,
         )
+        if isinstance(made, Cell):
+            self.body.frame.namespace.records[self.kind.name] = made
 
     def define_constructor(self, name: Syntax, given: list[Syntax]) -> None:
         positions = []

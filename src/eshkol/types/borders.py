@@ -115,7 +115,7 @@ class Borders:
         return [DefineGlobal(form.place, inner, within), DefineGlobal(form.place, cell, outer)]
 
     def _takes(self, name: str | None, kind: Type, param: Variable, count: int) -> str:
-        return f"{name or 'the procedure'} takes {kind_name(kind)} as {param.name}"
+        return f"{name or 'the procedure'} takes {kind_name(kind)} as {param.name}, but is given"
 
     def _look(self, node: Any, parent: Any) -> None:
         """Find the local procedures of which all uses are calls whose arguments are known to fit."""
@@ -149,7 +149,7 @@ class Borders:
     def _raise(self, message: str, value: Variable, place: Place | None) -> Node:
         given = self.tests.call("list", Local(None, value))
         args: list[Node] = [
-            Const(None, Symbol(KIND)), Const(None, False), Const(None, f"{message}, but is given"), given,
+            Const(None, Symbol(KIND)), Const(None, False), Const(None, message), given,
         ]  # fmt: skip
         return Call(place, Global(place, self.fail), args)
 
@@ -180,7 +180,7 @@ class Borders:
             for count in range(len(arrow.params) - arrow.optional, len(arrow.params) + 1):
                 params = [Variable(f"argument-{n + 1}", place) for n in range(count)]
                 rest = Variable("others", place) if arrow.rest is not None and count == len(arrow.params) else None
-                told = f"{message}, whose results are {kind_name(arrow.result)}; one is not: it"
+                told = f"{message.rpartition(',')[0]}, which gives {kind_name(arrow.result)}, but one gave"
                 args: list[Node] = [Local(None, p) for p in params]
                 call: Node = Call(place, Local(None, given), args)
                 if rest is not None:

@@ -39,6 +39,7 @@ from eshkol.types.kinds import (
     fits,
     join,
     join_all,
+    list_of,
     opened,
     proven,
     substituted,
@@ -47,6 +48,7 @@ from eshkol.types.standard import is_standard
 from eshkol.types.wording import Expected, arity, counted, kind_name
 
 _QUANTITY = Type(NUMBERS | TENSOR)
+_LIST = list_of(ANY)
 _REAL_QUANTITY = Type(REALS | TENSOR)
 
 
@@ -57,6 +59,7 @@ class Calls(ABC):
     strict: bool
     kinds: dict[Variable, Type]
     values: dict[Cell, Node]
+    clauses: dict[Variable, Clause]
     records: dict[Cell, Type]
     called_so: set[int]
     checks: dict[int, Any]
@@ -95,7 +98,7 @@ class Calls(ABC):
             variable = callee.variable  # type: ignore[attr-defined]
             if variable in self._loops:
                 return self._call_loop(node, variable)
-            return self._apply(node, self.synth(callee), variable.name, variable.place, None)
+            return self._apply(node, self.synth(callee), variable.name, variable.place, self.clauses.get(variable))
         if kind is Lambda:
             return self._call_lambda(node, callee)  # type: ignore[arg-type]
         found = self.used(self.synth(callee))
@@ -192,7 +195,7 @@ class Calls(ABC):
                 if not possible:
                     return self._one_way(node, arrow, name, place, clause, known)
                 break
-            if all(can_meet(k, p) for k, p in sure):
+            if all(fits(k, p) if self.strict else can_meet(k, p) for k, p in sure):
                 possible.append(arrow)
         if not possible:
             return self._one_way(node, taking[0], name, place, clause, known)
@@ -252,7 +255,7 @@ class Calls(ABC):
         if param is not None:
             what = f"as {param.name}"
         where = param.place if param is not None and declared else place if declared else None
-        blamed = f"{name} takes {kind_name(kind)} {what}".rstrip() if declared else ""
+        blamed = f"{name} takes {kind_name(kind)} {what}".rstrip() + ", but is given" if declared else ""
         return Expected(kind, f"{name} takes", what, where, declared, False, blamed)
 
     # ---- arithmetic --------------------------------------------------------------------------------------------------
@@ -274,7 +277,9 @@ class Calls(ABC):
             what = f"as argument {index + 1}" if len(kinds) > 1 else ""
             self.require(arg, kind, Expected(wanted, f"{name} takes", what))
             fine = fine and len(self.errors) == before
-        if not fine or any(kind is ANY for kind in kinds):
+        if not fine:
+            return BOOLEAN if name in numbers.COMPARISONS else Type(NUMBERS)
+        if any(kind is ANY for kind in kinds):
             return ANY
         if tensors:
             return self._of_tensors(node, name, kinds)
@@ -304,6 +309,19 @@ class Calls(ABC):
         record = self.records.get(kind.cell) if type(kind) is Global else None
         self._all(node.args)
         return ANY if record is None else record
+
+    def _append(self, node: Call) -> Type:
+        """Lists, the last of which may be anything, and is then their end."""
+        kinds = self._all(node.args)
+        for index, (arg, kind) in enumerate(zip(node.args[:-1], kinds, strict=False)):
+            self.require(arg, kind, Expected(_LIST, "append takes", f"as argument {index + 1}"))
+        if kinds and not proven(kinds[-1], _LIST):
+            return ANY
+        item = TypeVariable("item")
+        chosen: dict[TypeVariable, Type] = {item: NEVER}
+        for kind in kinds:
+            _match(Type(0, (ListOf(Type(0, (item,))),)), kind, chosen)
+        return list_of(chosen[item])
 
     def _values(self, node: Call) -> Type:
         kinds = self._all(node.args)
@@ -413,6 +431,7 @@ def _match_result(param: Type, given: Type, chosen: dict[TypeVariable, Type]) ->
 
 _SPECIAL: dict[str, Callable[[Calls, Call], Type | None]] = {
     "%record": Calls._record_made,
+    "append": Calls._append,
     "values": Calls._values,
     "call-with-values": Calls._call_with_values,
 }

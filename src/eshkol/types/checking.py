@@ -79,7 +79,7 @@ MOST_TURNS = 4  # of a loop whose variables find their types; then they are Any
 FIXNUM = 1 << 63
 AGAIN = Type(0)  # what a loop gives that is being looked at: nothing, unless it comes back
 
-RECORD_MAKER, RECORD_READER, RECORD_WRITER, RECORD_TEST = "%make-record-type", "%record-ref", "%record-set!", "%record?"
+RECORD_READER, RECORD_WRITER, RECORD_TEST = "%record-ref", "%record-set!", "%record?"
 
 
 class Check(NamedTuple):
@@ -105,8 +105,9 @@ class Checker(Calls):
         self.entries: dict[int, list[Type]] = {}  # of clauses of procedures: what their arguments are declared to be
         self.called_so: set[int] = set()  # calls whose arguments are of the types that their procedure declares
         self.strict = False
-        self.names: dict[str, Type] = dict(getattr(unit, "types", None) or {})
+        self.names: dict[str, Type] = {}
         self.values: dict[Cell, Node] = {}
+        self.clauses: dict[Variable, Clause] = {}  # of local procedures
         self.records: dict[Cell, Type] = {}  # predicates and record types
         self._asking: set[Cell] = set()
         self._loops: dict[Variable, list[Type]] = {}  # loops that are being looked at: types of their arguments
@@ -126,12 +127,9 @@ class Checker(Calls):
         for form in self.unit.forms:
             if type(form) is DefineGlobal:
                 self.values[form.cell] = form.value
-                value = form.value
-                if _primitive(value) == RECORD_MAKER:
-                    record = Type(0, (RecordOf(form.cell.name, form.cell),))
-                    self.records[form.cell] = record
-                    self.names.setdefault(form.cell.name, record)
-                    self.names.setdefault(form.cell.name.strip("<>"), record)
+        for name, cell in self.unit.records.items():
+            record = self.records[cell] = Type(0, (RecordOf(name, cell),))
+            self.names[name] = self.names[name.strip("<>")] = record
         for name, (datum, place) in self.unit.types.items():
             self.names[name] = Type(0, (Named(name, lambda d=datum, p=place: read_type(d, self.names, p)),))  # type: ignore[misc]
 
@@ -423,6 +421,8 @@ class Checker(Calls):
 
     def bind(self, variable: Variable, value: Node) -> None:
         """A variable gets its value."""
+        if type(value) is Lambda and len(value.clauses) == 1 and not variable.assigned:
+            self.clauses[variable] = value.clauses[0]
         kind = self.declared(variable)
         if kind is not None:
             self.check_node(value, declared_as(kind, variable))
@@ -446,6 +446,8 @@ class Checker(Calls):
         if self._is_loop(node):
             return self._loop(node, expected)
         for variable, value in zip(node.variables, node.values, strict=True):
+            if type(value) is Lambda and len(value.clauses) == 1 and not variable.assigned:
+                self.clauses[variable] = value.clauses[0]
             if self.declared(variable) is None:
                 outline = ANY
                 if type(value) is Lambda and not variable.assigned:
@@ -568,13 +570,13 @@ class Checker(Calls):
 def declared_as(kind: Type, target: Variable | Cell) -> Expected:
     return Expected(
         kind, f"{target.name} is declared to be", "", target.place, True, True,
-        f"{target.name} is declared to be {kind_name(kind)}",
+        f"{target.name} is declared to be {kind_name(kind)}, but is",
     )  # fmt: skip
 
 
 def gives(name: str, kind: Type, place: Place | None) -> Expected:
     return Expected(kind, f"{name} is declared to give", "", place, True, False,
-                    f"{name} is declared to give {kind_name(kind)}")  # fmt: skip
+                    f"{name} is declared to give {kind_name(kind)}, but gives")  # fmt: skip
 
 
 def _name_place(clause: Clause, node: Lambda) -> Place | None:
