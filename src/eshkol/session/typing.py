@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eshkol.errors import BadType, LanguageError
 from eshkol.lang.bodies import take_back
@@ -21,6 +21,7 @@ from eshkol.lang.meanings import CellBinding
 from eshkol.lang.reader import read
 from eshkol.lang.report import bad
 from eshkol.lang.source import Place, Source
+from eshkol.runtime import functions
 from eshkol.types.borders import Borders
 from eshkol.types.checking import Checker
 from eshkol.types.kinds import ANY, Type, shown
@@ -40,23 +41,9 @@ def settle(session: Session, unit: Unit) -> None:
 
 
 def _looked_at(unit: Unit) -> Checker:
-    checker = Checker(unit, session_shapes())
+    checker = Checker(unit, functions.shapes)
     run_deep(checker.check)
     return checker
-
-
-def session_shapes() -> Any:
-    """Who knows the shapes that rows of the op table give; None where there are no tensors."""
-    return _shapes
-
-
-_shapes: Any = None
-
-
-def use_shapes(shapes: Any) -> None:
-    """Whoever has the op table tells of it."""
-    global _shapes
-    _shapes = shapes
 
 
 def _fail_of(world: World) -> Cell:
@@ -156,7 +143,7 @@ def type_of(session: Session, text: str, name: str) -> str | None:
         if unit is None:
             continue
         take_back(unit.changes)  # nothing is defined by being looked at
-        checker = Checker(unit, session_shapes())
+        checker = Checker(unit, functions.shapes)
         found = run_deep(checker.synth, unit.forms[-1])
         if checker.errors:
             raise checker.errors[0]

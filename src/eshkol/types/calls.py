@@ -30,6 +30,7 @@ from eshkol.types.kinds import (
     Function,
     ListOf,
     PairOf,
+    TensorOf,
     Type,
     TypeVariable,
     ValuesOf,
@@ -42,20 +43,25 @@ from eshkol.types.kinds import (
     list_of,
     opened,
     proven,
+    resized,
+    sizes_in,
+    solved,
     substituted,
 )
+from eshkol.types.sizes import UNKNOWN, names_in
 from eshkol.types.standard import is_standard
 from eshkol.types.wording import Expected, arity, counted, kind_name
 
 _QUANTITY = Type(NUMBERS | TENSOR)
 _LIST = list_of(ANY)
+ROWS = "(eshkol tensors"  # how the names of the libraries begin that have the rows of the op table
 _REAL_QUANTITY = Type(REALS | TENSOR)
 
 
 class Calls(ABC):
     """The part of a checker that looks at calls."""
 
-    shapes: Any
+    shapes: Callable[[], Any] | None
     strict: bool
     kinds: dict[Variable, Type]
     values: dict[Cell, Node]
@@ -120,10 +126,8 @@ class Calls(ABC):
                 found = special(self, node)
                 if found is not None:
                     return found
-            if self.shapes is not None:
-                found = self._tensor_row(node, cell)
-                if found is not None:
-                    return found
+            if cell.library.startswith(ROWS):
+                return self._tensor_row(node, cell)
             return self._apply(node, self.cell_type(cell), name, None, None)
         value = self.values.get(cell)
         clause = value.clauses[0] if type(value) is Lambda and len(value.clauses) == 1 else None
@@ -212,6 +216,7 @@ class Calls(ABC):
         """The result of a call that takes this way, with its arguments looked at."""
         args = node.args
         declared = place is not None and _is_declared(arrow)
+        sizes = self._sizes(arrow, args, known) if place is not None else {}
         chosen: dict[TypeVariable, Type] = {}
         if arrow.variables:
             chosen = dict.fromkeys(arrow.variables, NEVER)
@@ -235,6 +240,7 @@ class Calls(ABC):
         all_proven = True
         for index, arg in enumerate(args):
             param = substituted(arrow.param(index), chosen) if chosen else arrow.param(index)
+            param = resized(param, sizes)
             expected = self._argument(name, param, index, len(args), place, clause, declared)
             kind = known.get(id(arg))
             found = self.check_node(arg, expected) if kind is None else self.require(arg, kind, expected)
@@ -244,7 +250,23 @@ class Calls(ABC):
             self.called_so.add(id(node))
         else:
             self.called_so.discard(id(node))
-        return substituted(arrow.result, chosen) if chosen else arrow.result
+        return resized(substituted(arrow.result, chosen) if chosen else arrow.result, sizes)
+
+    def _sizes(self, arrow: Arrow, args: Sequence[Node], known: dict[int, Type]) -> dict[str, int | str]:
+        """What a procedure's names for sizes are in this call, by the shapes of its arguments."""
+        names = {
+            name for p in (*arrow.params, arrow.result) for dims in sizes_in(p) for s in dims for name in names_in(s)
+        }
+        if not names:
+            return {}
+        sizes: dict[str, int | str] = dict.fromkeys(names, UNKNOWN)
+        for index, arg in enumerate(args):
+            if type(arg) is not Lambda and sizes_in(arrow.param(index)):
+                kind = known.get(id(arg))
+                if kind is None:
+                    kind = known[id(arg)] = self.used(self.synth(arg))
+                solved(arrow.param(index), kind, sizes)
+        return sizes
 
     def _argument(
         self, name: str, kind: Type, index: int, count: int, place: Place | None, clause: Clause | None, declared: bool
@@ -289,18 +311,18 @@ class Calls(ABC):
         return ANY if found is None else Type(found)
 
     def _of_tensors(self, node: Call, name: str, kinds: list[Type]) -> Type:
-        if self.shapes is None:
+        if self.shapes is None or not any(map(_has_shape, kinds)):
             return SOME_TENSOR
-        found = self.shapes.operator(name, kinds, node, self)
+        found: Type | None = self.shapes().operator(name, kinds, node, self)
         return SOME_TENSOR if found is None else found
 
-    def _tensor_row(self, node: Call, cell: Cell) -> Type | None:
-        """A call of a row of the op table whose tensors have known shapes."""
-        if not self.shapes.knows(cell):
-            return None
+    def _tensor_row(self, node: Call, cell: Cell) -> Type:
+        """A call of what may be a row of the op table; the type of its result where shapes are known."""
         kinds = self._all(node.args)
-        found: Type | None = self.shapes.call(cell.name, kinds, node, self)
-        return SOME_TENSOR if found is None else found
+        if self.shapes is None or not any(map(_has_shape, kinds)) or not self.shapes().knows(cell):
+            return ANY
+        found: Type | None = self.shapes().call(cell.name, kinds, node, self)
+        return ANY if found is None else found
 
     # ---- procedures that the checker knows itself --------------------------------------------------------------------
 
@@ -353,6 +375,10 @@ class Calls(ABC):
     def _result_of(self, kind: Type) -> Type:
         part = _only(kind)
         return join_all(a.result for a in part.arrows) if type(part) is Function else ANY
+
+
+def _has_shape(kind: Type) -> bool:
+    return any(type(part) is TensorOf for part in kind.parts)
 
 
 def _ways(arrows: Sequence[Arrow]) -> str:

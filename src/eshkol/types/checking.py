@@ -91,9 +91,9 @@ class Check(NamedTuple):
 
 
 class Checker(Calls):
-    """The types of one unit. `shapes` knows what rows of the op table make of tensors."""
+    """The types of one unit. `shapes` gives who knows what rows of the op table make of tensors."""
 
-    def __init__(self, unit: Unit, shapes: Any = None) -> None:
+    def __init__(self, unit: Unit, shapes: Callable[[], Any] | None = None) -> None:
         self.unit = unit
         self.shapes = shapes
         self.errors: list[LanguageError] = []

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 
+from eshkol.types.sizes import UNKNOWN, put
+
 # ---- bits: kinds of values, each of which excludes the others --------------------------------------------------------
 
 _KINDS = (
@@ -167,6 +169,7 @@ NUMBER, REAL, EXACT, INTEGER, NAT, FLOAT = (Type(m) for m in (NUMBERS, REALS, EX
 BOOLEAN, TRUE, FALSE = Type(GROUND["Boolean"]), Type(BIT["true"]), Type(FALSE_BIT)
 NULL, VOID, STRING, CHAR, SYMBOL = (Type(BIT[k]) for k in ("null", "void", "string", "char", "symbol"))
 SOME_PROCEDURE, SOME_TENSOR, SOME_PAIR, SOME_VECTOR = Type(PROCEDURE), Type(TENSOR), Type(PAIR), Type(VECTOR)
+MOST_VECTORS = 3  # types of vectors that a union keeps apart: what may be put into one differs
 DEEPEST = 6  # parts within parts that inference keeps apart
 
 
@@ -244,7 +247,7 @@ def _part_shown(part: Part) -> str:
         case RecordOf(name, _) | TypeVariable(name, _):
             return name
         case TensorOf(dtype, dims):
-            inside = [dtype or "Any", *map(str, ("...",) if dims is None else dims)]
+            inside = [dtype_shown(dtype), *map(str, ("...",) if dims is None else dims)]
             return f"(Tensor {' '.join(inside)})"
         case ValuesOf(items):
             return f"(Values {' '.join(map(shown, items))})".replace(" )", ")")
@@ -254,6 +257,14 @@ def _part_shown(part: Part) -> str:
         case Named():
             return part.name
     raise AssertionError(part)
+
+
+def dtype_shown(dtype: str | None) -> str:
+    """A dtype as annotations write it: Float32, BFloat16, UInt8."""
+    if dtype is None:
+        return "Any"
+    prefix = next((p for p in ("uint", "bfloat") if dtype.startswith(p)), "")
+    return prefix[:1].upper() + dtype[len(prefix[:1]) :].capitalize()
 
 
 def _arrow_shown(arrow: Arrow) -> str:
@@ -322,9 +333,9 @@ def _add(parts: list[Part], part: Part, mask: int) -> int:
             case VectorOf(a, n), VectorOf(b, m) if a == b:
                 parts[index] = VectorOf(a, n if n == m else None)
                 return mask
-            case VectorOf(), VectorOf():
-                parts[index] = VectorOf(ANY)
-                return mask
+            case VectorOf(), VectorOf() if sum(type(p) is VectorOf for p in parts) > MOST_VECTORS:
+                parts[:] = [p for p in parts if type(p) is not VectorOf]
+                return mask | VECTOR
             case TensorOf(a, n), TensorOf(b, m):
                 parts[index] = TensorOf(a if a == b else None, n if n == m else None)
                 return mask
@@ -550,6 +561,45 @@ def _arrow_fits(a: Arrow, b: Arrow, strict: bool, seen: _Seen) -> bool:
     if b.rest is not None and a.rest is not None and not _fits(b.rest, a.rest, strict, seen):
         return False
     return b.result == VOID or _fits(a.result, b.result, strict, seen)
+
+
+# ---- sizes -----------------------------------------------------------------------------------------------------------
+
+
+def sizes_in(kind: Type) -> list[tuple[int | str, ...]]:
+    """The shapes that stand in a type, at its surface."""
+    found: list[tuple[int | str, ...]] = []
+    for part in kind.parts:
+        if type(part) is TensorOf and part.dims is not None:
+            found.append(part.dims)
+        elif type(part) is VectorOf and part.length is not None:
+            found.append((part.length,))
+    return found
+
+
+def resized(kind: Type, sizes: dict[str, int | str]) -> Type:
+    """A type with sizes for names of sizes."""
+    if not sizes or not kind.parts:
+        return kind
+    parts: list[Part] = []
+    for part in kind.parts:
+        match part:
+            case TensorOf(dtype, dims) if dims is not None:
+                parts.append(TensorOf(dtype, tuple(put(size, sizes) for size in dims)))
+            case VectorOf(item, length) if length is not None:
+                parts.append(VectorOf(item, put(length, sizes)))
+            case _:
+                parts.append(part)
+    return Type(kind.mask, tuple(parts))
+
+
+def solved(wanted: Type, given: Type, sizes: dict[str, int | str]) -> None:
+    """Take in what the shape of an argument says of the names in the shape that is wanted."""
+    for dims, found in zip(sizes_in(wanted), sizes_in(given), strict=False):
+        if len(dims) == len(found):
+            for name, size in zip(dims, found, strict=True):
+                if isinstance(name, str) and name.isidentifier() and sizes.get(name, UNKNOWN) == UNKNOWN:
+                    sizes[name] = size
 
 
 # ---- type variables --------------------------------------------------------------------------------------------------

@@ -111,5 +111,19 @@ def value_of(size: Size, values: Mapping[str, int]) -> int:
     return total
 
 
+def put(size: Size, sizes: Mapping[str, Size]) -> Size:
+    """A size with other sizes for its names; unknown where one of them is."""
+    total: Polynomial = {}
+    for names, factor in read_size(size).items():
+        product = constant(factor)
+        for name in names:
+            other = sizes.get(name, name)
+            if other == UNKNOWN:
+                return UNKNOWN
+            product = times(product, read_size(other))
+        total = plus(total, product)
+    return normal(total)
+
+
 def names_in(size: Size) -> set[str]:
     return {name for names in read_size(size) for name in names}
