@@ -111,6 +111,7 @@ class Clause:
     rest: Variable | None
     body: Node
     returns: Datum = None  # the type of its result, as data, where the program gives one
+    returns_at: Place | None = None  # where that is written
 
 
 @dataclass(slots=True, eq=False)

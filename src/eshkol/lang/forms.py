@@ -179,12 +179,12 @@ def lambda_clause(
     for variable, (_, annotation) in zip(variables, typed, strict=True):
         variable.annotation = annotation
     rest_variable = None if rest is None else bind_local(rest, inner)
-    returns = None
+    returns = returns_at = None
     if len(body) > 1 and type(body[0].content) is Symbol and body[0].name == ":" and expander.is_form(body[0], ":"):
-        returns, body = read_type(body[1], frame), body[2:]
+        returns, returns_at, body = read_type(body[1], frame), body[1].place, body[2:]
     doc = body[0].content if len(body) > 1 and type(body[0].content) is str else None
     node = expander.expand_body([item.add(scope) for item in body], inner, form)
-    return Clause(variables, rest_variable, node, returns), doc
+    return Clause(variables, rest_variable, node, returns, returns_at), doc
 
 
 _LAMBDA, _CASE_LAMBDA = Symbol("lambda"), Symbol("case-lambda")

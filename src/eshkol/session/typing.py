@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from eshkol.errors import BadType, LanguageError
 from eshkol.lang.bodies import take_back
@@ -28,10 +28,16 @@ from eshkol.types.kinds import ANY, Type, shown
 
 if TYPE_CHECKING:
     from eshkol.lang.world import World
-    from eshkol.session.session import Session
 
 
-def settle(session: Session, unit: Unit) -> None:
+class HasWorld(Protocol):
+    """A session, as far as types are concerned."""
+
+    @property
+    def world(self) -> World: ...
+
+
+def settle(session: HasWorld, unit: Unit) -> None:
     """Refuse what contradicts an annotation, and put checks where values come from code without types."""
     checker = _looked_at(unit)
     for error in checker.errors:
@@ -66,7 +72,7 @@ class Report:
     seconds: float = 0.0  # of the checker alone
 
 
-def checked(session: Session, source: Source, strict: bool = False) -> Report:
+def checked(session: HasWorld, source: Source, strict: bool = False) -> Report:
     """Check a file: its program, and the libraries that are written in it. Nothing of it runs, but for its macros."""
     report = Report(lines=source.text.count("\n") + 1)
     world = session.world
@@ -130,7 +136,7 @@ def _lacks(cell: Cell, what: str) -> LanguageError:
 # ---- prompts ---------------------------------------------------------------------------------------------------------
 
 
-def type_of(session: Session, text: str, name: str) -> str | None:
+def type_of(session: HasWorld, text: str, name: str) -> str | None:
     """The type of the last form of a text, as far as it is known without running it."""
     found: Type | None = None
     world = session.world

@@ -19,7 +19,6 @@ from eshkol.types import numbers
 from eshkol.types.kinds import (
     ANY,
     BOOLEAN,
-    DEEPEST,
     NEVER,
     NUMBERS,
     REALS,
@@ -54,6 +53,7 @@ from eshkol.types.wording import Expected, arity, counted, kind_name
 
 _QUANTITY = Type(NUMBERS | TENSOR)
 _LIST = list_of(ANY)
+MOST_MATCHED = 64  # levels of pairs in an argument that are looked at for type variables
 ROWS = "(eshkol tensors"  # how the names of the libraries begin that have the rows of the op table
 _REAL_QUANTITY = Type(REALS | TENSOR)
 
@@ -290,7 +290,7 @@ class Calls(ABC):
             self.refuse(arity(name, _ways(arrows), len(kinds), node, None), False)
             return NEVER
         wanted = _REAL_QUANTITY if name in numbers.OF_REALS else _QUANTITY
-        tensors = any(cover(kind) & TENSOR for kind in kinds if kind is not ANY)
+        tensors = any(kind.mask & TENSOR or _has_shape(kind) for kind in kinds if kind is not ANY)
         if not tensors:
             wanted = Type(wanted.mask & ~TENSOR)
         fine = True
@@ -399,7 +399,7 @@ def _is_declared(arrow: Arrow) -> bool:
 
 def _match(param: Type, given: Type, chosen: dict[TypeVariable, Type], depth: int = 0) -> None:
     """Take in what an argument says of the variables in the type of its parameter."""
-    given = opened(given) if depth < DEEPEST else ANY
+    given = opened(given) if depth < MOST_MATCHED else ANY
     for part in param.parts:
         match part:
             case TypeVariable() if part in chosen:

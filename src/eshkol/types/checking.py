@@ -235,12 +235,9 @@ class Checker(Calls):
         if record is None:
             return None
         if name == RECORD_READER:
-            result = ANY if clause.returns is None else self._read(clause.returns, self.unit_place(clause))
+            result = ANY if clause.returns is None else self._read(clause.returns, clause.params[0].place)
             return function(Arrow((record,), None, result))
         return function(Arrow((record, self.declared(clause.params[1]) or ANY), None, VOID))
-
-    def unit_place(self, clause: Clause) -> Place | None:
-        return clause.params[0].place if clause.params else None
 
     def record_of(self, cell: Cell) -> Type | None:
         """The record type that a predicate asks for."""
@@ -547,8 +544,8 @@ class Checker(Calls):
         name = node.name or "the procedure"
         try:
             if clause.returns is not None:
-                result = self._read(clause.returns, clause.params[0].place if clause.params else node.place)
-                self.check_node(clause.body, gives(name, result, _name_place(clause, node)))
+                result = self._read(clause.returns, clause.returns_at or node.place)
+                self.check_node(clause.body, gives(name, result, clause.returns_at or node.place))
             elif declared and wanted is not None and by is not None and wanted.result is not ANY:
                 result = wanted.result
                 self.check_node(clause.body, gives(name, result, by.place))
@@ -577,10 +574,6 @@ def declared_as(kind: Type, target: Variable | Cell) -> Expected:
 def gives(name: str, kind: Type, place: Place | None) -> Expected:
     return Expected(kind, f"{name} is declared to give", "", place, True, False,
                     f"{name} is declared to give {kind_name(kind)}, but gives")  # fmt: skip
-
-
-def _name_place(clause: Clause, node: Lambda) -> Place | None:
-    return clause.params[0].place if clause.params else node.place
 
 
 def _wanted_arrow(wanted: Function | None, clause: Clause) -> Arrow | None:

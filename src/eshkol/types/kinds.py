@@ -239,6 +239,8 @@ def shown(kind: Type) -> str:
 def _part_shown(part: Part) -> str:
     match part:
         case PairOf(first, rest):
+            if rest == list_of(first):
+                return f"(List {shown(first)})"  # that it is not empty is not said
             return f"(Pair {shown(first)} {shown(rest)})"
         case ListOf(item):
             return f"(List {shown(item)})"

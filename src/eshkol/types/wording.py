@@ -25,9 +25,12 @@ from eshkol.types.kinds import (
     VOID,
     ListOf,
     Type,
+    TypeVariable,
+    ValuesOf,
     VectorOf,
     can_meet,
     cover,
+    fits,
     narrowed,
     shown,
     without,
@@ -51,6 +54,8 @@ def kind_name(kind: Type) -> str:
     text = shown(kind)
     if text == "Any":
         return "anything"
+    if text[0].islower() and any(isinstance(part, TypeVariable) for part in kind.parts):
+        return f"a value of type {text}"
     return f"{'an' if text[0] in 'AEIO' else 'a'} {text}" if text[0] != "(" else f"a {text}"
 
 
@@ -86,6 +91,8 @@ def _own(cell: Cell) -> Place | None:
 
 def remedy(expected: Type, found: Type, node: Node) -> str | None:
     """What may be done about it."""
+    if any(isinstance(part, TypeVariable | ValuesOf) for part in (*expected.parts, *found.parts)):
+        return None
     wanted, given = cover(expected), cover(found)
     if wanted & FLOAT.mask and not wanted & EXACTS and not given & ~EXACTS:
         if type(node) is Const and isinstance(node.datum, int):
@@ -105,7 +112,7 @@ def remedy(expected: Type, found: Type, node: Node) -> str | None:
         return "(string->symbol text) is the symbol of that name"
     if found == VOID or (type(node) is Const and node.datum is UNSPECIFIED):
         return "an if without an else, and forms such as display and set!, give no value"
-    if given & FALSE_BIT and not wanted & FALSE_BIT and can_meet(without(found, Type(FALSE_BIT)), expected):
+    if given & FALSE_BIT and not wanted & FALSE_BIT and fits(without(found, Type(FALSE_BIT)), expected):
         return "it may be #f, where nothing was found: (if value ... ...) tells first"
     if any(isinstance(p, ListOf) for p in expected.parts) and given == BIT["vector"]:
         return "(vector->list v) makes a list of a vector"
@@ -113,7 +120,7 @@ def remedy(expected: Type, found: Type, node: Node) -> str | None:
         return "(list->vector l) makes a vector of a list"
     if wanted & TENSOR and not wanted & ~TENSOR and given & (BIT["vector"] | BIT["pair"]):
         return "(tensor data) makes a tensor of lists and vectors"
-    if given & NULL_BIT and can_meet(without(found, Type(NULL_BIT)), expected) and not wanted & NULL_BIT:
+    if given & NULL_BIT and not wanted & NULL_BIT and fits(without(found, Type(NULL_BIT)), expected):
         return "the list may be empty: ask (pair? list) first"
     if type(node) is Lambda:
         return None
