@@ -65,7 +65,7 @@ ALLOWED: Mapping[str, set[str]] = {
     "web": {"tensors", "nn", "data", "io", "errors"},  # models in pages
     # the language knows no tensors; lang takes tokens and tables from the runtime, and runs nothing
     "lang": {"runtime", "version", "support", "errors"},
-    "types": {"lang", "errors"},
+    "types": {"lang", "runtime", "errors"},  # runtime: the table of primitives
     "project": {"lang", "version", "support", "errors"},  # eshkol.toml, and what it depends on
     "runtime": {"support", "errors"},
     "codegen": {"lang", "types", "llvm", "runtime", "support", "errors"},

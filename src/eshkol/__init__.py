@@ -23,6 +23,25 @@ else:
 
 _ELSEWHERE = {  # names of packages that come when they are asked for: the language without the tensors, and so on
     "eval": ("bindings.evaluate", "evaluate"),
+    **{
+        name: ("bindings.sizes", name)
+        for name in (
+            "check_shapes",
+            "shaped",
+            "Float16",
+            "BFloat16",
+            "Float32",
+            "Float64",
+            "Int8",
+            "Int16",
+            "Int32",
+            "Int64",
+            "UInt8",
+            "Bool",
+            "Complex64",
+            "Complex128",
+        )
+    },
     "block_until_ready": ("jax.functions.devices", "block_until_ready"),
     "device_get": ("jax.functions.devices", "device_get"),
     "jnp": ("jax", "numpy"),

@@ -210,6 +210,10 @@ class BadSyntax(LanguageError):
     """A form is not used as it must be, or no rule of a macro takes it."""
 
 
+class BadType(LanguageError):
+    """A value is not of the type that is expected where it stands, or what should be a type is none."""
+
+
 class UnboundName(BadSyntax):
     """A name that no one defines."""
 

@@ -365,7 +365,7 @@ def test_commands(tmp_path: Path) -> None:
     for part in (
         "; there has been no error\n(fact 2)\n| (fact 1)\n| | (fact 0)\n| | 1\n| 1\n2\n2\n; traced: fact\n",
         "(fact n)\n  at <input 1>:1:1\n6\n",
-        "(square 5)\n25\n25\n36\na list of 2 elements\n  (vector-map f vector)",
+        "(square 5)\n25\n25\n36\n(List Nat)\n  (vector-map f vector)",
         "file.esk: 2 forms\n1\n",
         "file.esk: 2 forms\n1\nerror: car: expected a pair as argument 1, but got 1\n   0  boom at ",
         "\n        (car from-file)\n   1  the prompt at <input ",

@@ -53,6 +53,13 @@ def worded(error: EshkolError) -> tuple[str, str | None]:
     return translated(without_rows(error.message)), hint
 
 
+def shapes() -> Any:
+    """What knows the shapes that rows of the op table give, for the checker of types."""
+    from eshkol.bindings.shape_types import SHAPES
+
+    return SHAPES
+
+
 def carry(work: Callable[[], Any]) -> Callable[[], Any]:
     """Work that is done on another thread as here: with the transformations that are at work, the line of the user that
     is, and whether operations on tensors are remembered for `backward`.
@@ -90,7 +97,7 @@ def carry(work: Callable[[], Any]) -> Callable[[], Any]:
 def install() -> None:
     """Tell the runtime what programs find of Python; whoever runs programs calls this."""
     functions.find, functions.kind_of, functions.adapt = find_function, kind_of_type, adapt
-    functions.carry, functions.worded = carry, worded
+    functions.carry, functions.worded, functions.shapes = carry, worded, shapes
 
 
 install()

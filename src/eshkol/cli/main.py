@@ -44,6 +44,7 @@ examples:
   eshkol new orbits                              make a project; run, test and fmt work in it without names
   eshkol test tests                              run tests, and show what failed
   eshkol fmt hello.esk                           lay a program out
+  eshkol check hello.esk                         look at its types, and at what is certainly wrong
   eshkol ckpt ls run.eskpt                       what is in a checkpoint; also diff and verify
   eshkol jupyter install                         tell Jupyter of the Eshkol kernel
   eshkol doctor                                  what this machine offers: backends, LLVM, cache
@@ -95,6 +96,7 @@ MODULES = {
     "new": ("new", "make a project: a folder with eshkol.toml, a program, a library and a test", "", False),
     "update": ("update", "accept what the dependencies of a project are now", "", False),
     "fmt": ("fmt", "lay out programs, or say which are not", "", False),
+    "check": ("check", "check the types of programs, before anything runs", "", False),
     "test": ("testing", "run files of tests, and programs that hold their own expected output", "", False),
     "export": ("export", "write a model as a page for browsers", "", True),
     "jupyter": ("jupyter", "Eshkol in notebooks: install and run the Jupyter kernel", "", True),

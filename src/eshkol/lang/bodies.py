@@ -279,4 +279,7 @@ class UnitBody(Body):
             [form() for form in self._forms],
             list(self.cells),
             self.changes if self.namespace.kind == "repl" else [],
+            self.namespace.typed,
+            dict(self.namespace.types),
+            dict(self.namespace.records),
         )

@@ -111,6 +111,7 @@ class Clause:
     rest: Variable | None
     body: Node
     returns: Datum = None  # the type of its result, as data, where the program gives one
+    returns_at: Place | None = None  # where that is written
 
 
 @dataclass(slots=True, eq=False)
@@ -155,3 +156,6 @@ class Unit:
     forms: list[Node]
     cells: list[Cell] = field(default_factory=list)  # that it defines
     changes: list[Any] = field(default_factory=list)  # of what names mean, at a prompt (lang/bodies.py)
+    typed: bool = False  # whether it says of what type anything is
+    types: dict[str, tuple[Datum, Place | None]] = field(default_factory=dict)  # that define-type names, as data
+    records: dict[str, Cell] = field(default_factory=dict)  # the types of records that it knows, by name

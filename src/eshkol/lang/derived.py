@@ -35,14 +35,14 @@ def expand_all(expander: FormExpander, items: Sequence[Syntax], frame: Frame) ->
 
 def expand_let_star(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     clauses, *rest = parts(form, 2, None, "(let* ((name value) ...) body ...)")
-    pairs = bindings_of(clauses, form)
+    pairs = bindings_of(expander, clauses, form, frame)
     inner = frame.inner()
     scopes: frozenset[Scope] = frozenset()
     bound: list[tuple[Variable, Node]] = []
-    for name, value in pairs:
+    for name, value, annotation in pairs:
         node = expander.expand_named(value.changed(scopes, frozenset()) if scopes else value, frame, name.name)
         scopes = scopes | {Scope("let")}
-        bound.append((bind_local(name.changed(scopes, frozenset()), inner), node))
+        bound.append((bind_local(name.changed(scopes, frozenset()), inner, annotation), node))
     body = expander.expand_body([item.changed(scopes, frozenset()) for item in rest], inner, form)
     for variable, node in reversed(bound):
         body = Let(form.place, [variable], [node], body)

@@ -118,7 +118,13 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("(do ((variable start [step]) ...) (test result ...) command ...)",),
         "A loop: the commands are evaluated and the variables take their steps until test holds; then the results.",
     ),
-    (":", ("(: name type)",), "Says of what type a variable is that is defined beside it; kept for the compiler."),
+    (
+        ":",
+        ("(: name type)",),
+        "Says of what type a variable is that is defined beside it: checked before the program runs, and where values "
+        "come from code without types.",
+    ),
+    ("define-type", ("(define-type name type)",), "A name for a type, which may stand within it: a recursive type."),
     (
         "cond-expand",
         ("(cond-expand (requirement form ...) ... [(else form ...)])",),

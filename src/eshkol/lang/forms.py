@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from eshkol.errors import LanguageError
 from eshkol.lang.core import (
@@ -61,9 +61,9 @@ def name_of(syntax: Syntax, what: str) -> Syntax:
     return syntax
 
 
-def bind_local(identifier: Syntax, frame: Frame) -> Variable:
+def bind_local(identifier: Syntax, frame: Frame, annotation: Datum = None) -> Variable:
     """A new variable for an identifier that has the scope of its binding already."""
-    variable = Variable(identifier.name, identifier.place)
+    variable = Variable(identifier.name, identifier.place, annotation=annotation)
     add_binding(identifier.content, identifier.scopes, LocalBinding(variable, frame.level))
     return variable
 
@@ -93,18 +93,29 @@ def call_primitive(expander: FormExpander, place: Place | None, name: str, *args
     return Call(place, Global(place, expander.primitive(name)), list(args))
 
 
-def bindings_of(clauses: Syntax, form: Syntax) -> list[tuple[Syntax, Syntax]]:
-    """The pairs of name and value in the second part of let and its kin."""
+class Bound(NamedTuple):
+    """A binding of let and its kin: `(name value)`, or `(name : type value)`."""
+
+    name: Syntax
+    value: Syntax
+    annotation: Datum = None
+
+
+def bindings_of(expander: FormExpander, clauses: Syntax, form: Syntax, frame: Frame) -> list[Bound]:
+    """The bindings in the second part of let and its kin."""
     items = clauses.items
     if items is None:
         raise bad("a list of bindings ((name value) ...) belongs here", clauses)
     pairs = []
     for item in items:
         pair = item.items
+        if pair is not None and len(pair) == 4 and expander.is_form(pair[1], ":"):
+            pairs.append(Bound(name_of(pair[0], "what is bound"), pair[3], read_type(pair[2], frame)))
+            continue
         if pair is None or len(pair) != 2:
             hint = "each binding has its own parentheses: ((name value) ...)" if pair is None else None
             raise bad(f"a binding is (name value), not {brief(item)}", item, hint)
-        pairs.append((name_of(pair[0], "what is bound"), pair[1]))
+        pairs.append(Bound(name_of(pair[0], "what is bound"), pair[1]))
     return pairs
 
 
@@ -119,8 +130,9 @@ def expand_quote(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
 # ---- procedures ------------------------------------------------------------------------------------------------------
 
 
-def read_type(syntax: Syntax) -> Datum:
-    """A type as data. What types there are is for later stages to say; the shape is checked here."""
+def read_type(syntax: Syntax, frame: Frame) -> Datum:
+    """A type as data, in a body. What types there are is for later stages to say; the shape is checked here."""
+    frame.namespace.typed = True
     todo = [syntax]
     while todo:
         part = todo.pop()
@@ -133,13 +145,13 @@ def read_type(syntax: Syntax) -> Datum:
     return to_datum(syntax)
 
 
-def read_parameter(expander: FormExpander, syntax: Syntax) -> tuple[Syntax, Datum]:
+def read_parameter(expander: FormExpander, syntax: Syntax, frame: Frame) -> tuple[Syntax, Datum]:
     """The name of a parameter and its type, if it has one: `x` or `(x : type)`."""
     if syntax.is_identifier:
         return syntax, None
     items = syntax.items
     if items is not None and len(items) == 3 and items[0].is_identifier and expander.is_form(items[1], ":"):
-        return items[0], read_type(items[2])
+        return items[0], read_type(items[2], frame)
     keyword = type((items[0] if items else syntax).content) is Keyword
     hint = "keywords are parameters of define* and lambda*, after (import (eshkol keywords))" if keyword else None
     raise bad(f"a parameter is a name or (name : type), not {brief(syntax)}", syntax, hint)
@@ -158,7 +170,7 @@ def lambda_clause(
         names, tail = list(content.items), content.tail
     else:
         raise bad(f"parameters are names in a list, or one name for all, not {brief(params)}", params)
-    typed = [read_parameter(expander, name) for name in names]
+    typed = [read_parameter(expander, name, frame) for name in names]
     rest = None if tail is None else name_of(tail, "a rest parameter").add(scope)
     identifiers = [name.add(scope) for name, _ in typed]
     if len(identifiers) + (rest is not None) > 1:
@@ -167,12 +179,12 @@ def lambda_clause(
     for variable, (_, annotation) in zip(variables, typed, strict=True):
         variable.annotation = annotation
     rest_variable = None if rest is None else bind_local(rest, inner)
-    returns = None
+    returns = returns_at = None
     if len(body) > 1 and type(body[0].content) is Symbol and body[0].name == ":" and expander.is_form(body[0], ":"):
-        returns, body = read_type(body[1]), body[2:]
+        returns, returns_at, body = read_type(body[1], frame), body[1].place, body[2:]
     doc = body[0].content if len(body) > 1 and type(body[0].content) is str else None
     node = expander.expand_body([item.add(scope) for item in body], inner, form)
-    return Clause(variables, rest_variable, node, returns), doc
+    return Clause(variables, rest_variable, node, returns, returns_at), doc
 
 
 _LAMBDA, _CASE_LAMBDA = Symbol("lambda"), Symbol("case-lambda")
@@ -290,7 +302,7 @@ def define_variable(expander: FormExpander, form: Syntax, body: DefiningBody) ->
         if not rest:
             raise bad(f"`{name}` is defined without a value", form, f"(define {name} #f) gives it one")
         if len(rest) == 3 and expander.is_form(rest[0], ":"):  # (define name : type value)
-            body.declare(target, read_type(rest[1]))
+            body.declare(target, read_type(rest[1], frame))
             rest = rest[2:]
         if len(rest) > 1:
             raise bad(
@@ -366,7 +378,14 @@ def define_syntax(expander: FormExpander, form: Syntax, body: DefiningBody) -> N
 def declare_type(expander: FormExpander, form: Syntax, body: DefiningBody) -> None:
     """`(: name type)`: the type of a variable that is defined in the same body."""
     target, kind = parts(form, 2, 2, "(: name type)")
-    body.declare(name_of(target, "what has a type"), read_type(kind))
+    body.declare(name_of(target, "what has a type"), read_type(kind, body.frame))
+
+
+def define_type(expander: FormExpander, form: Syntax, body: DefiningBody) -> None:
+    """`(define-type name type)`: a name for a type, which may stand within it."""
+    target, kind = parts(form, 2, 2, "(define-type name type)")
+    name = name_of(target, "a type").name
+    body.frame.namespace.types[name] = (read_type(kind, body.frame), target.place)
 
 
 # ---- binding forms ---------------------------------------------------------------------------------------------------
@@ -377,13 +396,13 @@ def expand_let(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     if first.is_identifier:
         if len(rest) < 2:
             raise bad("this form is not like (let name ((variable value) ...) body ...)", form)
-        return expand_named_let(expander, form, first, bindings_of(rest[0], form), rest[1:], frame)
-    pairs = bindings_of(first, form)
-    values = [expander.expand_named(value, frame, name.name) for name, value in pairs]
+        return expand_named_let(expander, form, first, bindings_of(expander, rest[0], form, frame), rest[1:], frame)
+    pairs = bindings_of(expander, first, form, frame)
+    values = [expander.expand_named(pair.value, frame, pair.name.name) for pair in pairs]
     scope, inner = Scope("let"), frame.inner()
-    names = [name.add(scope) for name, _ in pairs]
+    names = [pair.name.add(scope) for pair in pairs]
     check_distinct(names, "one let")
-    variables = [bind_local(name, inner) for name in names]
+    variables = [bind_local(name, inner, pair.annotation) for name, pair in zip(names, pairs, strict=True)]
     body = expander.expand_body([item.add(scope) for item in rest], inner, form)
     return Let(form.place, variables, values, body) if variables else body
 
@@ -392,26 +411,31 @@ def expand_named_let(
     expander: FormExpander,
     form: Syntax,
     name: Syntax,
-    pairs: list[tuple[Syntax, Syntax]],
+    pairs: list[Bound],
     body: Sequence[Syntax],
     frame: Frame,
 ) -> Node:
     place = form.place
-    values = [expander.expand_named(value, frame, variable.name) for variable, value in pairs]
+    values = [expander.expand_named(pair.value, frame, pair.name.name) for pair in pairs]
     scope = Scope("let")
     loop = bind_local(name.add(scope), frame)
-    params = Syntax(List([variable.add(scope) for variable, _ in pairs]), place=place)
+    params = Syntax(List([pair.name.add(scope) for pair in pairs]), place=place)
     procedure = make_lambda(expander, params, [item.add(scope) for item in body], frame, form, name.name)
+    for variable, pair in zip(procedure.clauses[0].params, pairs, strict=True):
+        variable.annotation = pair.annotation
     return Letrec(place, [loop], [procedure], Call(place, Local(place, loop), values))
 
 
 def expand_letrec(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     clauses, *rest = parts(form, 2, None, "(letrec ((name value) ...) body ...)")
     scope, inner = Scope("let"), frame.inner()
-    pairs = [(name.add(scope), value.add(scope)) for name, value in bindings_of(clauses, form)]
-    check_distinct([name for name, _ in pairs], "one letrec")
-    variables = [bind_local(name, inner) for name, _ in pairs]
-    values = [expander.expand_named(value, frame, name.name) for name, value in pairs]
+    pairs = [
+        Bound(name.add(scope), value.add(scope), kind)
+        for name, value, kind in bindings_of(expander, clauses, form, frame)
+    ]
+    check_distinct([pair.name for pair in pairs], "one letrec")
+    variables = [bind_local(pair.name, inner, pair.annotation) for pair in pairs]
+    values = [expander.expand_named(pair.value, frame, pair.name.name) for pair in pairs]
     body = expander.expand_body([item.add(scope) for item in rest], inner, form)
     return Letrec(form.place, variables, values, body) if variables else body
 
@@ -420,11 +444,11 @@ def local_syntax(recursive: bool) -> Callable[[FormExpander, Syntax, Frame], Nod
     def expand(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
         clauses, *rest = parts(form, 2, None, "(let-syntax ((name transformer) ...) body ...)")
         scope, inner = Scope("let"), frame.inner()
-        pairs = bindings_of(clauses, form)
-        names = [name.add(scope) for name, _ in pairs]
+        pairs = bindings_of(expander, clauses, form, frame)
+        names = [pair.name.add(scope) for pair in pairs]
         check_distinct(names, "one form")
         made = [
-            expander.transformer(value.add(scope) if recursive else value, name.name, frame) for name, value in pairs
+            expander.transformer(value.add(scope) if recursive else value, name.name, frame) for name, value, _ in pairs
         ]
         for name, binding in zip(names, made, strict=True):
             add_binding(name.content, name.scopes, binding)
@@ -469,6 +493,7 @@ FORMS: dict[str, FormBinding] = {
         FormBinding("define-values", None, define_values),
         FormBinding("define-syntax", None, define_syntax),
         FormBinding(":", None, declare_type),
+        FormBinding("define-type", None, define_type),
         FormBinding("let", expand_let),
         FormBinding("letrec", expand_letrec),
         FormBinding("letrec*", expand_letrec),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import count
 
 from eshkol.lang.core import Cell
-from eshkol.lang.datum import Symbol
+from eshkol.lang.datum import Datum, Symbol
 from eshkol.lang.scopes import Binding, Scope, Scopes, add_binding, find_binding
 from eshkol.lang.source import Place
 from eshkol.lang.syntax import Syntax
@@ -56,6 +56,9 @@ class Namespace:
         self.cells: dict[str, Cell] = {}  # of this namespace, by name; variables that macros made up have a # in it
         self.defined: set[str] = set()  # names of those cells that have a definition
         self.library = cell_library or name  # what its cells are called by
+        self.typed = False  # whether anything in it has a type that is written down
+        self.types: dict[str, tuple[Datum, Place | None]] = {}  # what define-type names, as data
+        self.records: dict[str, Cell] = {}  # types of records, by name
         self.frame = Frame(self)
         self._numbers = count(1)
 

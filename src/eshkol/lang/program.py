@@ -11,7 +11,7 @@ not sealed: everything may be defined again, and a definition takes the place of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -38,6 +38,8 @@ STDLIB = "stdlib"  # (require stdlib): the default environment
 class ProgramWorld(Protocol):
     """What programs and prompts ask of the world of modules."""
 
+    @property
+    def settle(self) -> Callable[[Unit], None] | None: ...
     @property
     def default_name(self) -> Name: ...
     @property
@@ -253,6 +255,8 @@ class Interaction:
                 self.declare(form)
                 return None
         unit = self.world.expander(self.namespace).expand_unit([form], self.namespace)
+        if self.world.settle is not None:
+            self.world.settle(unit)
         for module in self.world.modules_used(unit, cells_used(unit.forms)):
             self.world.ensure(module)
         return unit

@@ -6,13 +6,14 @@ They are procedures around the runtime's primitives: (%make-record-type name fie
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from eshkol.lang.core import Clause, Const, Lambda, Local, Node, Variable
-from eshkol.lang.datum import List, Symbol, Vector
-from eshkol.lang.forms import call_primitive, check_distinct, name_of, parts
+from eshkol.lang.core import Cell, Clause, Const, Lambda, Local, Node, Variable
+from eshkol.lang.datum import Datum, List, Symbol, Vector
+from eshkol.lang.forms import call_primitive, check_distinct, name_of, parts, read_parameter
 from eshkol.lang.meanings import DefiningBody, FormBinding, FormExpander
+from eshkol.lang.namespaces import Frame
 from eshkol.lang.report import bad, brief
 from eshkol.lang.source import Place
 from eshkol.lang.syntax import Syntax
@@ -25,6 +26,7 @@ class _Field:
     name: Syntax
     accessor: Syntax | None
     modifier: Syntax | None
+    annotation: Datum = None  # of its values, where `(name : type)` stands for the name
 
 
 class _Record:
@@ -42,24 +44,34 @@ class _Record:
     def type(self) -> Node:
         return self.expander.expand(self.kind, self.body.frame)
 
-    def procedure(self, name: Syntax, params: list[str], make: Callable[[list[Node]], Node]) -> None:
+    def procedure(
+        self,
+        name: Syntax,
+        params: list[str],
+        make: Callable[[list[Node]], Node],
+        types: Sequence[Datum] = (),
+        returns: Datum = None,
+    ) -> None:
         """Define a procedure; `make` gets references to its parameters."""
 
         def value() -> Node:
-            variables = [Variable(param, self.place) for param in params]
+            kinds = types or (None,) * len(params)
+            variables = [Variable(p, self.place, annotation=kind) for p, kind in zip(params, kinds, strict=True)]
             node = make([Local(self.place, variable) for variable in variables])
             node.place = None  # what is wrong with an argument is wrong where the procedure is called
-            return Lambda(None, [Clause(variables, None, node)], name.name)
+            return Lambda(None, [Clause(variables, None, node, returns)], name.name)
 
         self.body.define(name, value, self.form)
 
     def define_type(self) -> None:
         name, fields = Symbol(self.kind.name), Vector(Symbol(field.name.name) for field in self.fields)
-        self.body.define(
+        made = self.body.define(
             self.kind,
             lambda: self.primitive("%make-record-type", Const(self.place, name), Const(self.place, fields)),
             self.form,
         )
+        if isinstance(made, Cell):
+            self.body.frame.namespace.records[self.kind.name] = made
 
     def define_constructor(self, name: Syntax, given: list[Syntax]) -> None:
         positions = []
@@ -75,7 +87,9 @@ class _Record:
                 values[position] = arg
             return self.primitive("%record", self.type(), *values)
 
-        self.procedure(name, [argument.name for argument in given], make)
+        self.procedure(
+            name, [argument.name for argument in given], make, [self.fields[p].annotation for p in positions]
+        )
 
     def define_field(self, index: int, field: _Field) -> None:
         at = Const(self.place, index)
@@ -85,6 +99,7 @@ class _Record:
                 field.accessor,
                 ["record"],
                 lambda args: self.primitive("%record-ref", args[0], self.type(), at, reader),
+                returns=field.annotation,
             )
         if field.modifier is not None:
             writer = Const(self.place, Symbol(field.modifier.name))
@@ -92,6 +107,7 @@ class _Record:
                 field.modifier,
                 ["record", "value"],
                 lambda args: self.primitive("%record-set!", args[0], self.type(), at, args[1], writer),
+                (None, field.annotation),
             )
 
 
@@ -99,10 +115,15 @@ def _same(a: Syntax, b: Syntax) -> bool:
     return a.content is b.content and a.scopes == b.scopes
 
 
-def _read_field(syntax: Syntax) -> _Field:
+def _read_field(expander: FormExpander, syntax: Syntax, frame: Frame) -> _Field:
     if syntax.is_identifier:
         return _Field(syntax, None, None)
     items = syntax.items
+    if items and not items[0].is_identifier:  # ((name : type) accessor modifier)
+        name, annotation = read_parameter(expander, items[0], frame)
+        return replace(
+            _read_field(expander, Syntax(List((name, *items[1:])), place=syntax.place), frame), annotation=annotation
+        )
     if items is None or not 1 <= len(items) <= 3:
         raise bad(f"a field is (name accessor [modifier]), not {brief(syntax)}", syntax)
     for item in items:
@@ -117,7 +138,7 @@ def define_record_type(expander: FormExpander, form: Syntax, body: DefiningBody)
         if not items:
             raise bad(f"the name of a record type belongs here, not {brief(kind)}", kind)
         kind = name_of(items[0], "a record type")
-    fields = [_read_field(item) for item in rest]
+    fields = [_read_field(expander, item, body.frame) for item in rest]
     check_distinct([field.name for field in fields], "one record type")
     record = _Record(expander, form, body, fields, kind)
     record.define_type()

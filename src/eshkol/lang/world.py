@@ -104,6 +104,7 @@ class World:
         self.folders = list(path_folders() if folders is None else folders)
         self.standard = standard.resolve()
         self.default_name = default
+        self.settle: Callable[[Unit], None] | None = None  # what looks at types of units that have any, and at borders
         self._version = digest(version, *features())
         self._primitive_names = primitives
         self.labels: dict[str, Module] = {}
@@ -481,6 +482,8 @@ class World:
         for name, binding in bound.items():
             namespace.bind(name, binding)
         unit = self.expander(namespace).expand_unit(declaration.body, namespace)
+        if self.settle is not None:
+            self.settle(unit)
         cells = cells_used(unit.forms)
         self._refuse_for_syntax(unit, cells)
         if not written.shadowing:

@@ -30,6 +30,7 @@ def _as_said(error: EshkolError) -> tuple[str, str | None]:
 
 find: Callable[[str], Any] = _find_nothing  # the function that is registered under a name
 kind_of: Callable[[type], str | None] = _kind_of_nothing  # a name in PYTHON_KINDS (python.h), for types known elsewhere
+shapes: Callable[[], Any] | None = None  # gives what knows the shapes of tensors (bindings/shape_types.py)
 adapt: Callable[[Any], Any] = _as_it_is  # what takes the place of an object of kind ADAPT
 worded: Callable[[EshkolError], tuple[str, str | None]] = _as_said  # message and hint of an error, in Scheme's words
 # work that another thread does for this one: what is known of this thread alone goes along

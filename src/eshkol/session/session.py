@@ -99,11 +99,19 @@ class Session:
             from eshkol.lang.world import World
 
             world = World(rows, self, version=source_key(), store=self.cache)
+            world.settle = self._settle
             for source in self._planned:
                 world.has_run(source)
             world.have_run(self.ran)
             self._world = world
         return self._world
+
+    def _settle(self, unit: Unit) -> None:
+        """Look at the types of a unit, if it has any."""
+        if unit.typed:
+            from eshkol.session.typing import settle
+
+            settle(self, unit)
 
     @cached_property
     def native(self) -> MachineNative:

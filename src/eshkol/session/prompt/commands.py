@@ -83,7 +83,14 @@ def _apropos(talk: Talk, session: Session, part: str) -> None:
 
 
 def _type(talk: Talk, session: Session, text: str) -> None:
-    session.say(kind_of_value(session, session.evaluate(_wanted(text, ",type FORM"), talk.name())))
+    from eshkol.session.typing import type_of
+
+    text = _wanted(text, ",type FORM")
+    kind = type_of(session, text, talk.name())
+    if kind not in (None, "Any"):
+        session.say(str(kind))
+    else:  # what is not known before it runs is seen afterwards
+        session.say(kind_of_value(session, session.evaluate(text, talk.name())))
 
 
 def _disassemble(talk: Talk, session: Session, text: str) -> None:
@@ -203,7 +210,7 @@ COMMANDS = {
     for row in (
         Command("doc", "NAME", "what a procedure or form is for", _doc),
         Command("apropos", "PART", "the names that contain something", _apropos),
-        Command("type", "FORM", "what kind of value the form has", _type),
+        Command("type", "FORM", "its type; where that is not known, what kind of value it has", _type),
         Command("expand", "FORM", "the form with its macros expanded", _expand),
         Command("time", "FORM", "the value of the form, and how long it took", _time),
         Command("disassemble", "PROC", "the machine code of a procedure", _disassemble),

@@ -1,0 +1,15 @@
+"""Gradual types: what programs say of their values, checked before they run.
+
+Comes in: core forms (`lang/core.py`), with the annotations that the expander keeps beside variables and procedures.
+Goes out: errors with places, the types of expressions, and the same core forms with checks where typed and untyped code
+meet. It stands between `lang/` and `codegen/`, and knows no tensors: what their shapes come to is asked of whoever has
+the op table.
+
+    kinds                what types are; joins, meets, and which type fits where
+    reading              annotations, which are data, as types
+    standard             the types of the standard library: a table, and what signatures of primitives say
+    numbers              what arithmetic gives for the kinds of numbers that it takes
+    checking calls narrowing   core forms with their types: inference within procedures, calls, predicates
+    wording              mismatches as errors with both types, their places and a remedy
+    borders              checks where untyped values come into typed code, with blame
+"""

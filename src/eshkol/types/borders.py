@@ -1,0 +1,272 @@
+"""Where typed and untyped code meet: checks, with blame, and typed procedures that need none.
+
+Comes in: a unit that was checked, and its checker. Goes out: the same unit, changed in place. A value of which too
+little is known is looked at where it comes into typed code: at the call, the definition or the end of a procedure that
+a type is written for, and whoever gave the value is to blame. A procedure among such values is wrapped, so that what
+it gives is looked at, too.
+
+A typed procedure at top level becomes two: one that looks at its arguments, which everyone sees, and one that does
+not, which calls go to whose arguments are known to fit. Other typed procedures look at their arguments, unless all
+their calls are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from eshkol.lang.core import (
+    Call,
+    Cell,
+    Clause,
+    Const,
+    DefineGlobal,
+    Global,
+    If,
+    Lambda,
+    Let,
+    Letrec,
+    Local,
+    Node,
+    Seq,
+    SetGlobal,
+    SetLocal,
+    Unit,
+    Variable,
+)
+from eshkol.lang.datum import UNSPECIFIED, List, Symbol
+from eshkol.lang.source import Place
+from eshkol.types.checking import Checker
+from eshkol.types.kinds import ANY, VOID, Arrow, Function, Type, TypeVariable, ValuesOf, cover
+from eshkol.types.tests import Tests
+from eshkol.types.wording import kind_name
+
+KIND = "contract"  # of the conditions that are raised
+UNCHECKED = " (typed)"  # what the name of the procedure that looks at nothing ends with
+
+
+class Borders:
+    """Puts checks into one unit. `fail` is the library's procedure that raises a condition."""
+
+    def __init__(self, unit: Unit, checker: Checker, primitive: Callable[[str], Cell], fail: Cell) -> None:
+        self.unit, self.checker, self.fail = unit, checker, fail
+        self.tests = Tests(primitive)
+        self._inner: dict[Cell, Cell] = {}  # procedures that look at nothing
+        self._known_calls: dict[Variable, bool] = {}  # whether all uses of a local procedure are calls that fit
+
+    def place(self) -> None:
+        """Put the checks in."""
+        unit, forms = self.unit, []
+        for form in unit.forms:
+            if type(form) is DefineGlobal and self._can_part(form):
+                cell = form.cell
+                self._inner[cell] = Cell(cell.library, cell.name + UNCHECKED, cell.place)
+        for form in unit.forms:
+            self._look(form, None)
+        for form in unit.forms:
+            if type(form) is DefineGlobal and form.cell in self._inner:
+                forms += self._parted(form)
+            else:
+                forms.append(self._changed(form))
+        unit.forms[:] = forms
+        unit.cells.extend(self._inner.values())
+        for cell, value in self.checker.values.items():
+            if cell.annotation is None and type(value) is Lambda:
+                cell.annotation = _written(value)
+
+    # ---- procedures --------------------------------------------------------------------------------------------------
+
+    def _can_part(self, form: DefineGlobal) -> bool:
+        cell, value = form.cell, form.value
+        if type(value) is not Lambda or cell.assigned or not cell.sealed or len(value.clauses) != 1:
+            return False
+        clause = value.clauses[0]
+        return clause.rest is None and any(self._needs(kind) for kind in self._entries(clause))
+
+    def _entries(self, clause: Clause) -> list[Type]:
+        """The types of arguments that a procedure must look at."""
+        return self.checker.entries.get(id(clause), [])
+
+    def _needs(self, kind: Type) -> bool:
+        test = self.tests.test(kind, Variable("value"))
+        return not (type(test) is Const and test.datum is True)
+
+    def _parted(self, form: DefineGlobal) -> list[Node]:
+        """A typed procedure as two."""
+        value = form.value
+        assert isinstance(value, Lambda)
+        clause, cell = value.clauses[0], form.cell
+        inner = self._inner[cell]
+        kinds = self._entries(clause)
+        self.checker.entries.pop(id(clause), None)
+        within = self._changed(value)
+        params = [Variable(p.name, p.place) for p in clause.params]
+        args = [
+            self._guarded(kind, Local(None, new), self._takes(cell.name, kind, new, len(params)), None)
+            for kind, new in zip(kinds, params, strict=True)
+        ]
+        outer = Lambda(
+            value.place,
+            [Clause(params, None, Call(None, Global(None, inner), args))],
+            value.name,
+            value.source,
+            value.doc,
+        )
+        return [DefineGlobal(form.place, inner, within), DefineGlobal(form.place, cell, outer)]
+
+    def _takes(self, name: str | None, kind: Type, param: Variable, count: int) -> str:
+        return f"{name or 'the procedure'} takes {kind_name(kind)} as {param.name}, but is given"
+
+    def _look(self, node: Any, parent: Any) -> None:
+        """Find the local procedures of which all uses are calls whose arguments are known to fit."""
+        todo: list[tuple[Any, Any]] = [(node, parent)]
+        while todo:
+            node, parent = todo.pop()
+            if type(node) is Local:
+                fits = type(parent) is Call and parent.procedure is node and id(parent) in self.checker.called_so
+                known = self._known_calls.get(node.variable, True)
+                self._known_calls[node.variable] = known and fits and not node.variable.assigned
+            todo += [(child, node) for child in children(node)]
+
+    def _entry_checks(self, name: str | None, clause: Clause) -> Node:
+        """The body of a procedure behind checks of its arguments."""
+        checks: list[Node] = []
+        for kind, param in zip(self._entries(clause), clause.params, strict=False):
+            if not self._needs(kind):
+                continue
+            message = self._takes(name, kind, param, len(clause.params))
+            if self._wraps(kind):
+                param.assigned = True
+                checks.append(SetLocal(None, param, self._guarded(kind, Local(None, param), message, None)))
+            else:
+                checks.append(
+                    If(None, self.tests.test(kind, param), Const(None, UNSPECIFIED), self._raise(message, param, None))
+                )
+        return Seq(clause.body.place, [*checks, clause.body]) if checks else clause.body
+
+    # ---- values ------------------------------------------------------------------------------------------------------
+
+    def _raise(self, message: str, value: Variable, place: Place | None) -> Node:
+        given = self.tests.call("list", Local(None, value))
+        args: list[Node] = [
+            Const(None, Symbol(KIND)), Const(None, False), Const(None, message), given,
+        ]  # fmt: skip
+        return Call(place, Global(place, self.fail), args)
+
+    def _guarded(self, kind: Type, node: Node, message: str, place: Place | None) -> Node:
+        """A value, looked at; a procedure wrapped, so that what it gives is looked at."""
+        items = [part for part in kind.parts if type(part) is ValuesOf]
+        if items or not self._needs(kind):
+            return node
+        variable = Variable("value", place)
+        found: Node = Local(place, variable)
+        if self._wraps(kind):
+            found = If(None, self.tests.call("procedure?", found), self._wrapped(kind, variable, message, place), found)
+        refused = Seq(place, [self._raise(message, variable, place), Local(None, variable)])
+        return Let(place, [variable], [node], If(place, self.tests.test(kind, variable), found, refused))
+
+    def _arrows(self, kind: Type) -> tuple[Arrow, ...]:
+        found = [part for part in kind.parts if type(part) is Function]
+        return found[0].arrows if len(found) == 1 else ()
+
+    def _wraps(self, kind: Type) -> bool:
+        """Whether a procedure of this type gives something that is to be looked at."""
+        arrows = self._arrows(kind)
+        return any(a.result is not ANY and a.result != VOID and not _is_free(a.result) for a in arrows)
+
+    def _wrapped(self, kind: Type, given: Variable, message: str, place: Place | None) -> Node:
+        clauses = []
+        for arrow in self._arrows(kind):
+            for count in range(len(arrow.params) - arrow.optional, len(arrow.params) + 1):
+                params = [Variable(f"argument-{n + 1}", place) for n in range(count)]
+                rest = Variable("others", place) if arrow.rest is not None and count == len(arrow.params) else None
+                told = f"{message.rpartition(',')[0]}, which gives {kind_name(arrow.result)}, but one gave"
+                args: list[Node] = [Local(None, p) for p in params]
+                call: Node = Call(place, Local(None, given), args)
+                if rest is not None:
+                    call = self.tests.call("apply", Local(None, given), *args, Local(None, rest))
+                clauses.append(Clause(params, rest, self._guarded(arrow.result, call, told, place)))
+        return Lambda(place, clauses, "guarded")
+
+    # ---- the walk ----------------------------------------------------------------------------------------------------
+
+    def _changed(self, node: Node) -> Node:
+        """A form with its checks."""
+        check = self.checker.checks.get(id(node))
+        kind = type(node)
+        if kind is Call:
+            self._change_call(node)  # type: ignore[arg-type]
+        elif kind is Lambda:
+            self._change_lambda(node, None)  # type: ignore[arg-type]
+        elif kind in (Let, Letrec):
+            self._change_binding(node)  # type: ignore[arg-type]
+        elif kind is If:
+            node.test = self._changed(node.test)  # type: ignore[attr-defined]
+            node.then = self._changed(node.then)  # type: ignore[attr-defined]
+            node.otherwise = self._changed(node.otherwise)  # type: ignore[attr-defined]
+        elif kind is Seq:
+            node.items[:] = [self._changed(item) for item in node.items]  # type: ignore[attr-defined]
+        elif kind in (SetLocal, SetGlobal, DefineGlobal):
+            node.value = self._changed(node.value)  # type: ignore[attr-defined]
+        if check is None:
+            return node
+        return self._guarded(check.kind, node, check.message, check.place)
+
+    def _change_call(self, node: Call) -> None:
+        callee = node.procedure
+        if type(callee) is Global and id(node) in self.checker.called_so:
+            inner = self._inner.get(callee.cell)
+            if inner is not None:
+                node.procedure = Global(callee.place, inner)
+        else:
+            node.procedure = self._changed(callee)
+        node.args[:] = [self._changed(arg) for arg in node.args]
+
+    def _change_lambda(self, node: Lambda, variable: Variable | None) -> None:
+        known = variable is not None and self._known_calls.get(variable, False)
+        for clause in node.clauses:
+            clause.body = self._changed(clause.body)
+            if not known:
+                clause.body = self._entry_checks(node.name, clause)
+
+    def _change_binding(self, node: Let | Letrec) -> None:
+        for index, value in enumerate(node.values):
+            if type(value) is Lambda and id(value) not in self.checker.checks:
+                self._change_lambda(value, node.variables[index])
+            else:
+                node.values[index] = self._changed(value)
+        node.body = self._changed(node.body)
+
+
+def children(node: Any) -> list[Any]:
+    """The forms within a form."""
+    match node:
+        case If(test=test, then=then, otherwise=otherwise):
+            return [test, then, otherwise]
+        case Seq(items=items):
+            return list(items)
+        case Lambda(clauses=clauses):
+            return [clause.body for clause in clauses]
+        case Let(values=values, body=body) | Letrec(values=values, body=body):
+            return [*values, body]
+        case Call(procedure=procedure, args=args):
+            return [procedure, *args]
+        case SetLocal(value=value) | SetGlobal(value=value) | DefineGlobal(value=value):
+            return [value]
+    return []
+
+
+def _is_free(kind: Type) -> bool:
+    """Whether nothing can be asked of a type."""
+    return any(type(part) is TypeVariable for part in kind.parts) or not cover(kind)
+
+
+def _written(value: Lambda) -> Any:
+    """The annotations of a procedure as one type, for those who import it."""
+    clause = value.clauses[0]
+    if len(value.clauses) > 1 or (clause.returns is None and all(p.annotation is None for p in clause.params)):
+        return None
+    anything = Symbol("Any")
+    params = [anything if p.annotation is None else p.annotation for p in clause.params]
+    rest = [] if clause.rest is None else [anything, Symbol("*")]
+    return List((Symbol("->"), *params, *rest, anything if clause.returns is None else clause.returns))

@@ -1,0 +1,463 @@
+"""Calls: which way of a procedure the arguments take, and what it gives then.
+
+Comes in: calls as core forms, of checkers (`checking.py`). Goes out: types of results; errors about numbers of
+arguments and about arguments that do not fit. A polymorphic procedure's variables are what its arguments make of them:
+first those that have types of their own, then procedures that are written in place, whose parameters are known by then.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from eshkol.errors import BadType, LanguageError
+from eshkol.lang.core import Call, Cell, Clause, Global, Lambda, Local, Node, Variable
+from eshkol.lang.report import bad
+from eshkol.lang.source import Place
+from eshkol.types import numbers
+from eshkol.types.kinds import (
+    ANY,
+    BOOLEAN,
+    NEVER,
+    NUMBERS,
+    REALS,
+    SOME_PROCEDURE,
+    SOME_TENSOR,
+    TENSOR,
+    Arrow,
+    Function,
+    ListOf,
+    PairOf,
+    TensorOf,
+    Type,
+    TypeVariable,
+    ValuesOf,
+    VectorOf,
+    can_meet,
+    cover,
+    fits,
+    join,
+    join_all,
+    list_of,
+    opened,
+    proven,
+    resized,
+    sizes_in,
+    solved,
+    substituted,
+)
+from eshkol.types.sizes import UNKNOWN, names_in
+from eshkol.types.standard import is_standard
+from eshkol.types.wording import Expected, arity, counted, kind_name
+
+_QUANTITY = Type(NUMBERS | TENSOR)
+_LIST = list_of(ANY)
+MOST_MATCHED = 64  # levels of pairs in an argument that are looked at for type variables
+ROWS = "(eshkol tensors"  # how the names of the libraries begin that have the rows of the op table
+_REAL_QUANTITY = Type(REALS | TENSOR)
+
+
+class Calls(ABC):
+    """The part of a checker that looks at calls."""
+
+    shapes: Callable[[], Any] | None
+    strict: bool
+    kinds: dict[Variable, Type]
+    values: dict[Cell, Node]
+    clauses: dict[Variable, Clause]
+    records: dict[Cell, Type]
+    called_so: set[int]
+    checks: dict[int, Any]
+    errors: list[LanguageError]
+    _loops: dict[Variable, list[Type]]
+    _gives: dict[Variable, Type]
+    _missing: bool
+
+    @abstractmethod
+    def synth(self, node: Node) -> Type: ...
+    @abstractmethod
+    def check_node(self, node: Node, expected: Expected) -> Type: ...
+    @abstractmethod
+    def require(self, node: Node, found: Type, expected: Expected) -> Type: ...
+    @abstractmethod
+    def refuse(self, error: LanguageError, declared: bool) -> None: ...
+    @abstractmethod
+    def used(self, found: Type) -> Type: ...
+    @abstractmethod
+    def bind(self, variable: Variable, value: Node) -> None: ...
+    @abstractmethod
+    def declared(self, variable: Variable) -> Type | None: ...
+    @abstractmethod
+    def cell_type(self, cell: Cell) -> Type: ...
+    @abstractmethod
+    def _lambda(self, node: Lambda, wanted: Function | None = None, by: Expected | None = None) -> Type: ...
+
+    # ---- one call ----------------------------------------------------------------------------------------------------
+
+    def _call_node(self, node: Call) -> Type:
+        callee, args = node.procedure, node.args
+        kind = type(callee)
+        if kind is Global:
+            return self._call_global(node, callee.cell)  # type: ignore[attr-defined]
+        if kind is Local:
+            variable = callee.variable  # type: ignore[attr-defined]
+            if variable in self._loops:
+                return self._call_loop(node, variable)
+            return self._apply(node, self.synth(callee), variable.name, variable.place, self.clauses.get(variable))
+        if kind is Lambda:
+            return self._call_lambda(node, callee)  # type: ignore[arg-type]
+        found = self.used(self.synth(callee))
+        if found is ANY:
+            self._all(args)
+            return ANY
+        return self._apply(node, found, "what is called", callee.place, None)
+
+    def _all(self, args: Sequence[Node]) -> list[Type]:
+        return [self.used(self.synth(arg)) for arg in args]
+
+    def _call_global(self, node: Call, cell: Cell) -> Type:
+        if is_standard(cell):
+            name = cell.name
+            if name in numbers.RULES or name in numbers.COMPARISONS:
+                return self._arithmetic(node, name)
+            special = _SPECIAL.get(name)
+            if special is not None:
+                found = special(self, node)
+                if found is not None:
+                    return found
+            if cell.library.startswith(ROWS):
+                return self._tensor_row(node, cell)
+            return self._apply(node, self.cell_type(cell), name, None, None)
+        value = self.values.get(cell)
+        clause = value.clauses[0] if type(value) is Lambda and len(value.clauses) == 1 else None
+        return self._apply(node, self.cell_type(cell), cell.name, cell.place, clause)
+
+    def _call_loop(self, node: Call, loop: Variable) -> Type:
+        """A named loop goes on."""
+        given, kinds = self._loops[loop], self._all(node.args)
+        if len(kinds) != len(given):
+            ways = counted(len(given), len(given))
+            self.refuse(arity(loop.name, ways, len(kinds), node, loop.place), False)
+            return NEVER
+        for index, kind in enumerate(kinds):
+            given[index] = join(given[index], kind)
+        return self._gives[loop]
+
+    def _call_lambda(self, node: Call, callee: Lambda) -> Type:
+        clause = next((c for c in callee.clauses if len(c.params) == len(node.args) and c.rest is None), None)
+        if clause is None or len(callee.clauses) > 1 or clause.returns is not None:
+            found = self.synth(callee)
+            return self._apply(node, found, "the procedure", callee.place, None)
+        for variable, value in zip(clause.params, node.args, strict=True):
+            self.bind(variable, value)
+        return self.synth(clause.body)
+
+    # ---- the ways of a procedure -------------------------------------------------------------------------------------
+
+    def _apply(self, node: Call, kind: Type, name: str, place: Place | None, clause: Clause | None) -> Type:
+        args = node.args
+        if kind is ANY:
+            self._all(args)
+            return ANY
+        if not can_meet(kind, SOME_PROCEDURE):
+            self._all(args)
+            self.refuse(
+                bad(
+                    f"{name} is called here, but it is {kind_name(kind)}",
+                    node.place,
+                    "what stands first in parentheses is called; without parentheses around it, it is a value",
+                    kind=BadType,
+                ),
+                False,
+            )
+            return ANY
+        arrows = [arrow for part in opened(kind).parts if type(part) is Function for arrow in part.arrows]
+        if not arrows or kind.mask:
+            self._all(args)
+            return ANY
+        taking = [arrow for arrow in arrows if arrow.takes(len(args))]
+        if not taking:
+            self._all(args)
+            self.refuse(arity(name, _ways(arrows), len(args), node, place), False)
+            return join_all(arrow.result for arrow in arrows)
+        if len(taking) == 1:
+            return self._one_way(node, taking[0], name, place, clause, {})
+        return self._first_way(node, taking, name, place, clause)
+
+    def _first_way(
+        self, node: Call, taking: list[Arrow], name: str, place: Place | None, clause: Clause | None
+    ) -> Type:
+        """The first way that the arguments fit for certain; else the last that they may fit."""
+        known = {id(arg): self.used(self.synth(arg)) for arg in node.args if type(arg) is not Lambda}
+        possible: list[Arrow] = []
+        for arrow in taking:
+            pairs = [(known.get(id(arg)), arrow.param(i)) for i, arg in enumerate(node.args)]
+            bare = dict.fromkeys(arrow.variables, ANY)
+            sure = [(k, substituted(p, bare)) for k, p in pairs if k is not None]
+            if all(proven(k, p) or (k is not ANY and fits(k, p) and not cover(k) & ~cover(p)) for k, p in sure):
+                if not possible:
+                    return self._one_way(node, arrow, name, place, clause, known)
+                break
+            if all(fits(k, p) if self.strict else can_meet(k, p) for k, p in sure):
+                possible.append(arrow)
+        if not possible:
+            return self._one_way(node, taking[0], name, place, clause, known)
+        if len(possible) == 1 and taking[-1] is possible[0]:
+            return self._one_way(node, possible[0], name, place, clause, known)
+        for arg in node.args:
+            if id(arg) not in known:
+                self.synth(arg)
+        return ANY
+
+    def _one_way(
+        self, node: Call, arrow: Arrow, name: str, place: Place | None, clause: Clause | None, known: dict[int, Type]
+    ) -> Type:
+        """The result of a call that takes this way, with its arguments looked at."""
+        args = node.args
+        declared = place is not None and _is_declared(arrow)
+        sizes = self._sizes(arrow, args, known) if place is not None else {}
+        chosen: dict[TypeVariable, Type] = {}
+        if arrow.variables:
+            chosen = dict.fromkeys(arrow.variables, NEVER)
+            late = []
+            for index, arg in enumerate(args):
+                if type(arg) is Lambda and type(_only(arrow.param(index))) is Function:
+                    late.append((index, arg))
+                    continue
+                kind = known.get(id(arg))
+                if kind is None:
+                    kind = known[id(arg)] = self.used(self.synth(arg))
+                _match(arrow.param(index), kind, chosen)
+            for index, arg in late:
+                settled = {v: k if k != NEVER else ANY for v, k in chosen.items()}
+                wanted = _only(substituted(arrow.param(index), settled))
+                errors = len(self.errors)
+                kind = known[id(arg)] = self._lambda(arg, wanted if type(wanted) is Function else None)
+                if len(self.errors) == errors:
+                    _match_result(arrow.param(index), kind, chosen)
+            chosen = {v: k if k != NEVER else ANY for v, k in chosen.items()}
+        all_proven = True
+        for index, arg in enumerate(args):
+            param = substituted(arrow.param(index), chosen) if chosen else arrow.param(index)
+            param = resized(param, sizes)
+            expected = self._argument(name, param, index, len(args), place, clause, declared)
+            kind = known.get(id(arg))
+            found = self.check_node(arg, expected) if kind is None else self.require(arg, kind, expected)
+            found = self.used(found)
+            all_proven = all_proven and (param is ANY or proven(found, param) or id(arg) in self.checks)
+        if declared and all_proven:
+            self.called_so.add(id(node))
+        else:
+            self.called_so.discard(id(node))
+        return resized(substituted(arrow.result, chosen) if chosen else arrow.result, sizes)
+
+    def _sizes(self, arrow: Arrow, args: Sequence[Node], known: dict[int, Type]) -> dict[str, int | str]:
+        """What a procedure's names for sizes are in this call, by the shapes of its arguments."""
+        names = {
+            name for p in (*arrow.params, arrow.result) for dims in sizes_in(p) for s in dims for name in names_in(s)
+        }
+        if not names:
+            return {}
+        sizes: dict[str, int | str] = dict.fromkeys(names, UNKNOWN)
+        for index, arg in enumerate(args):
+            if type(arg) is not Lambda and sizes_in(arrow.param(index)):
+                kind = known.get(id(arg))
+                if kind is None:
+                    kind = known[id(arg)] = self.used(self.synth(arg))
+                solved(arrow.param(index), kind, sizes)
+        return sizes
+
+    def _argument(
+        self, name: str, kind: Type, index: int, count: int, place: Place | None, clause: Clause | None, declared: bool
+    ) -> Expected:
+        """What is expected of an argument, in words."""
+        param = clause.params[index] if clause is not None and index < len(clause.params) else None
+        what = "" if count == 1 else f"as argument {index + 1}"
+        if param is not None:
+            what = f"as {param.name}"
+        where = param.place if param is not None and declared else place if declared else None
+        blamed = f"{name} takes {kind_name(kind)} {what}".rstrip() + ", but is given" if declared else ""
+        return Expected(kind, f"{name} takes", what, where, declared, False, blamed)
+
+    # ---- arithmetic --------------------------------------------------------------------------------------------------
+
+    def _arithmetic(self, node: Call, name: str) -> Type:
+        kinds = self._all(node.args)
+        row = self.cell_type(node.procedure.cell)  # type: ignore[attr-defined]
+        arrows = [a for p in row.parts if type(p) is Function for a in p.arrows]
+        if arrows and not any(arrow.takes(len(kinds)) for arrow in arrows):
+            self.refuse(arity(name, _ways(arrows), len(kinds), node, None), False)
+            return NEVER
+        wanted = _REAL_QUANTITY if name in numbers.OF_REALS else _QUANTITY
+        tensors = any(kind.mask & TENSOR or _has_shape(kind) for kind in kinds if kind is not ANY)
+        if not tensors:
+            wanted = Type(wanted.mask & ~TENSOR)
+        fine = True
+        for index, (arg, kind) in enumerate(zip(node.args, kinds, strict=True)):
+            before = len(self.errors)
+            what = f"as argument {index + 1}" if len(kinds) > 1 else ""
+            self.require(arg, kind, Expected(wanted, f"{name} takes", what))
+            fine = fine and len(self.errors) == before
+        if not fine:
+            return BOOLEAN if name in numbers.COMPARISONS else Type(NUMBERS)
+        if any(kind is ANY for kind in kinds):
+            return ANY
+        if tensors:
+            return self._of_tensors(node, name, kinds)
+        if name in numbers.COMPARISONS:
+            return BOOLEAN
+        found = numbers.result_of(name, [kind.mask for kind in kinds])
+        return ANY if found is None else Type(found)
+
+    def _of_tensors(self, node: Call, name: str, kinds: list[Type]) -> Type:
+        if self.shapes is None or not any(map(_has_shape, kinds)):
+            return SOME_TENSOR
+        found: Type | None = self.shapes().operator(name, kinds, node, self)
+        return SOME_TENSOR if found is None else found
+
+    def _tensor_row(self, node: Call, cell: Cell) -> Type:
+        """A call of what may be a row of the op table; the type of its result where shapes are known."""
+        kinds = self._all(node.args)
+        if self.shapes is None or not any(map(_has_shape, kinds)) or not self.shapes().knows(cell):
+            return ANY
+        found: Type | None = self.shapes().call(cell.name, kinds, node, self)
+        return ANY if found is None else found
+
+    # ---- procedures that the checker knows itself --------------------------------------------------------------------
+
+    def _record_made(self, node: Call) -> Type | None:
+        kind = node.args[0]
+        record = self.records.get(kind.cell) if type(kind) is Global else None
+        self._all(node.args)
+        return ANY if record is None else record
+
+    def _append(self, node: Call) -> Type:
+        """Lists, the last of which may be anything, and is then their end."""
+        kinds = self._all(node.args)
+        for index, (arg, kind) in enumerate(zip(node.args[:-1], kinds, strict=False)):
+            self.require(arg, kind, Expected(_LIST, "append takes", f"as argument {index + 1}"))
+        if kinds and not proven(kinds[-1], _LIST):
+            return ANY
+        item = TypeVariable("item")
+        chosen: dict[TypeVariable, Type] = {item: NEVER}
+        for kind in kinds:
+            _match(Type(0, (ListOf(Type(0, (item,))),)), kind, chosen)
+        return list_of(chosen[item])
+
+    def _values(self, node: Call) -> Type:
+        kinds = self._all(node.args)
+        return kinds[0] if len(kinds) == 1 else Type(0, (ValuesOf(tuple(kinds)),))
+
+    def _call_with_values(self, node: Call) -> Type | None:
+        """(call-with-values producer consumer), as let-values and receive are written."""
+        if len(node.args) != 2 or type(node.args[0]) is not Lambda or type(node.args[1]) is not Lambda:
+            return None
+        producer, consumer = node.args
+        made = self.synth(producer)
+        given = _only(made)
+        result = given.arrows[0].result if type(given) is Function else ANY
+        part = _only(result)
+        kinds = part.items if type(part) is ValuesOf else (result,)
+        if result is ANY or (result.mask and part is not None):
+            return self._result_of(self._lambda(consumer))  # type: ignore[arg-type]
+        arrow = Arrow(tuple(kinds), None, ANY)
+        found = self._lambda(consumer, Function((arrow,)))  # type: ignore[arg-type]
+        taking = _only(found)
+        if type(taking) is Function and not any(a.takes(len(kinds)) for a in taking.arrows):
+            ways = _ways(taking.arrows)
+            given_here = f"{len(kinds)} value{'' if len(kinds) == 1 else 's'}"
+            self.refuse(
+                bad(f"{given_here} come here, where what takes them has {ways}", node.place, kind=BadType), False
+            )
+        return self._result_of(found)
+
+    def _result_of(self, kind: Type) -> Type:
+        part = _only(kind)
+        return join_all(a.result for a in part.arrows) if type(part) is Function else ANY
+
+
+def _has_shape(kind: Type) -> bool:
+    return any(type(part) is TensorOf for part in kind.parts)
+
+
+def _ways(arrows: Sequence[Arrow]) -> str:
+    """How many arguments a procedure takes, over all its ways."""
+    least = min(len(a.params) - a.optional for a in arrows)
+    most = None if any(a.rest is not None for a in arrows) else max(len(a.params) for a in arrows)
+    return counted(least, most)
+
+
+def _only(kind: Type) -> Any:
+    """The one part of a type; None of others."""
+    return kind.parts[0] if len(kind.parts) == 1 and not kind.mask else None
+
+
+def _is_declared(arrow: Arrow) -> bool:
+    return any(p is not ANY for p in arrow.params) or (arrow.rest is not None and arrow.rest is not ANY)
+
+
+def _match(param: Type, given: Type, chosen: dict[TypeVariable, Type], depth: int = 0) -> None:
+    """Take in what an argument says of the variables in the type of its parameter."""
+    given = opened(given) if depth < MOST_MATCHED else ANY
+    for part in param.parts:
+        match part:
+            case TypeVariable() if part in chosen:
+                chosen[part] = join(chosen[part], given)
+            case ListOf(item):
+                if given is ANY or given.mask & cover(Type(0, (part,))) & ~_NULL:
+                    _match(item, ANY, chosen, depth + 1)
+                for other in given.parts:
+                    _match_list(item, part, other, chosen, depth + 1)
+            case PairOf(first, rest):
+                for other in given.parts:
+                    if type(other) is PairOf:
+                        _match(first, other.first, chosen, depth + 1)
+                        _match(rest, other.rest, chosen, depth + 1)
+                    elif type(other) is ListOf:
+                        _match(first, other.item, chosen, depth + 1)
+                        _match(rest, Type(0, (other,)), chosen, depth + 1)
+                if given is ANY:
+                    _match(first, ANY, chosen, depth + 1)
+                    _match(rest, ANY, chosen, depth + 1)
+            case VectorOf(item):
+                for other in given.parts:
+                    if type(other) is VectorOf:
+                        _match(item, other.item, chosen, depth + 1)
+                if given is ANY or given.mask & cover(Type(0, (part,))):
+                    _match(item, ANY, chosen, depth + 1)
+            case Function():
+                _match_result(param, given, chosen)
+
+
+_NULL = cover(Type(0, (ListOf(ANY),))) & ~cover(Type(0, (PairOf(ANY, ANY),)))
+
+
+def _match_list(item: Type, part: ListOf, other: Any, chosen: dict[TypeVariable, Type], depth: int = 0) -> None:
+    if type(other) is ListOf:
+        _match(item, other.item, chosen, depth + 1)
+    elif type(other) is PairOf:
+        _match(item, other.first, chosen, depth + 1)
+        _match(Type(0, (part,)), other.rest, chosen, depth + 1)
+
+
+def _match_result(param: Type, given: Type, chosen: dict[TypeVariable, Type]) -> None:
+    """What a procedure gives, for what its parameter expects it to give."""
+    wanted, found = _only(param), _only(opened(given))
+    if type(wanted) is not Function:
+        return
+    arrows = found.arrows if type(found) is Function else ()
+    for arrow in wanted.arrows:
+        taking = [a for a in arrows if a.takes(len(arrow.params))]
+        if given is ANY or given.mask or not taking or taking[0].variables:
+            _match(arrow.result, ANY, chosen)
+        else:
+            _match(arrow.result, taking[0].result, chosen)
+
+
+_SPECIAL: dict[str, Callable[[Calls, Call], Type | None]] = {
+    "%record": Calls._record_made,
+    "append": Calls._append,
+    "values": Calls._values,
+    "call-with-values": Calls._call_with_values,
+}

@@ -1,0 +1,644 @@
+"""Types: sets of values, as bits for what has no parts and as parts for what has.
+
+Comes in: nothing. Goes out: `Type`, the parts it may have, their names for people, and the questions that the checker
+asks: the join of two types, what a predicate leaves of one, whether one fits where another is expected.
+
+`ANY` is the type of what nothing is known about: it fits everywhere, and everything fits it; a check at run time stands
+where it meets a type that someone wrote down. Numbers narrow in the same way: an `Integer` fits where a `Nat` is
+expected, behind a check, since `(- n 1)` would otherwise fit nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+
+from eshkol.types.sizes import UNKNOWN, put
+
+# ---- bits: kinds of values, each of which excludes the others --------------------------------------------------------
+
+_KINDS = (
+    "natural", "negative", "big natural", "big negative", "ratio", "float", "complex", "true", "false", "char",
+    "string", "symbol", "keyword", "null", "void", "eof", "bytevector", "port", "box", "promise", "table", "pair",
+    "vector", "procedure", "tensor", "record", "other",
+)  # fmt: skip
+BIT = {kind: 1 << number for number, kind in enumerate(_KINDS)}
+EVERYTHING = (1 << len(_KINDS)) - 1
+
+
+def _bits(*kinds: str) -> int:
+    return reduce(lambda mask, kind: mask | BIT[kind], kinds, 0)
+
+
+NATURALS = _bits("natural", "big natural")
+INTEGERS = NATURALS | _bits("negative", "big negative")
+EXACTS = INTEGERS | BIT["ratio"]
+REALS = EXACTS | BIT["float"]
+NUMBERS = REALS | BIT["complex"]
+PAIR, VECTOR, PROCEDURE, TENSOR, RECORD = (BIT[k] for k in ("pair", "vector", "procedure", "tensor", "record"))
+NULL_BIT, FALSE_BIT = BIT["null"], BIT["false"]
+
+# Names of bits, the larger before the smaller; the first spelling is the one that is shown.
+GROUND: dict[str, int] = {
+    "Number": NUMBERS, "Real": REALS, "Exact": EXACTS, "Integer": INTEGERS, "Int64": _bits("natural", "negative"),
+    "Nat": NATURALS, "Float64": BIT["float"], "Boolean": _bits("true", "false"), "True": BIT["true"],
+    "False": BIT["false"], "Char": BIT["char"], "String": BIT["string"], "Symbol": BIT["symbol"],
+    "Keyword": BIT["keyword"], "Null": BIT["null"], "Void": BIT["void"], "Eof": BIT["eof"],
+    "Bytevector": BIT["bytevector"], "Port": BIT["port"], "Box": BIT["box"], "Promise": BIT["promise"],
+    "Hash-Table": BIT["table"], "Procedure": PROCEDURE, "Tensor": TENSOR, "Record": RECORD,
+}  # fmt: skip
+SPELLINGS = {
+    "Int": "Integer", "Fixnum": "Int64", "Flonum": "Float64", "Float": "Float64", "Double": "Float64",
+    "Bool": "Boolean", "Natural": "Nat", "Unit": "Void", "Unspecified": "Void", "Nothing": "Void", "Character": "Char",
+}  # fmt: skip
+
+
+# ---- parts -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PairOf:
+    first: Type
+    rest: Type
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """Lists of any length, the empty one too."""
+
+    item: Type
+
+
+@dataclass(frozen=True, slots=True)
+class VectorOf:
+    item: Type
+    length: int | str | None = None  # a number, the name of one, or not known
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOf:
+    """Records of one definition; `key` tells definitions of one name apart."""
+
+    name: str
+    key: object
+
+
+@dataclass(frozen=True, slots=True)
+class TensorOf:
+    dtype: str | None
+    dims: tuple[str | int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class TypeVariable:
+    """A type that a polymorphic procedure is told by its caller; inside it nothing is known of it."""
+
+    name: str
+    key: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesOf:
+    items: tuple[Type, ...]
+
+
+class Named:
+    """A type that `define-type` gives a name; it may stand within itself."""
+
+    __slots__ = ("_make", "_type", "name")
+
+    def __init__(self, name: str, make: Callable[[], Type]) -> None:
+        self.name, self._make = name, make
+        self._type: Type | None = None
+
+    @property
+    def type(self) -> Type:
+        if self._type is None:
+            self._type = self._make()
+        return self._type
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """One way to call a procedure; the last `optional` of its parameters may be left out."""
+
+    params: tuple[Type, ...]
+    rest: Type | None
+    result: Type
+    optional: int = 0
+    variables: tuple[TypeVariable, ...] = ()
+
+    def takes(self, count: int) -> bool:
+        return len(self.params) - self.optional <= count and (self.rest is not None or count <= len(self.params))
+
+    def param(self, index: int) -> Type:
+        if index < len(self.params):
+            return self.params[index]
+        return ANY if self.rest is None else self.rest
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A procedure; the first of its ways that the arguments fit says what it gives."""
+
+    arrows: tuple[Arrow, ...]
+
+
+Part = PairOf | ListOf | VectorOf | RecordOf | TensorOf | TypeVariable | ValuesOf | Named | Function
+
+# The bits of the values that a part may have among them.
+_COVER = {
+    PairOf: PAIR, ListOf: PAIR | NULL_BIT, VectorOf: VECTOR, RecordOf: RECORD, TensorOf: TENSOR,
+    TypeVariable: EVERYTHING, ValuesOf: 0, Function: PROCEDURE,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    mask: int
+    parts: tuple[Part, ...] = ()
+
+    def __str__(self) -> str:
+        return shown(self)
+
+
+ANY = Type(EVERYTHING)  # compared by identity: other types may have all bits too
+NEVER = Type(0)
+NUMBER, REAL, EXACT, INTEGER, NAT, FLOAT = (Type(m) for m in (NUMBERS, REALS, EXACTS, INTEGERS, NATURALS, BIT["float"]))
+BOOLEAN, TRUE, FALSE = Type(GROUND["Boolean"]), Type(BIT["true"]), Type(FALSE_BIT)
+NULL, VOID, STRING, CHAR, SYMBOL = (Type(BIT[k]) for k in ("null", "void", "string", "char", "symbol"))
+SOME_PROCEDURE, SOME_TENSOR, SOME_PAIR, SOME_VECTOR = Type(PROCEDURE), Type(TENSOR), Type(PAIR), Type(VECTOR)
+MOST_VECTORS = 3  # types of vectors that a union keeps apart: what may be put into one differs
+DEEPEST = 6  # parts within parts that inference keeps apart
+
+
+def list_of(item: Type) -> Type:
+    return NULL if item is NEVER else Type(0, (ListOf(item),))
+
+
+def pair_of(first: Type, rest: Type) -> Type:
+    return Type(0, (PairOf(first, rest),))
+
+
+def vector_of(item: Type, length: int | str | None = None) -> Type:
+    return Type(0, (VectorOf(item, length),))
+
+
+def tensor_of(dtype: str | None, dims: tuple[str | int, ...] | None) -> Type:
+    return Type(TENSOR) if dtype is None and dims is None else Type(0, (TensorOf(dtype, dims),))
+
+
+def function(*arrows: Arrow) -> Type:
+    return Type(0, (Function(arrows),))
+
+
+def cover(kind: Type) -> int:
+    """The kinds of values that may be among those of a type."""
+    mask = kind.mask
+    for part in kind.parts:
+        mask |= cover(part.type) if isinstance(part, Named) else _COVER[type(part)]
+    return mask
+
+
+def opened(kind: Type) -> Type:
+    """The same type without names for it."""
+    for part in kind.parts:
+        if type(part) is Named:
+            rest = tuple(p for p in kind.parts if p is not part)
+            return opened(join(Type(kind.mask, rest), part.type))
+    return kind
+
+
+# ---- names for people ------------------------------------------------------------------------------------------------
+
+
+def shown(kind: Type) -> str:
+    """A type as it is written."""
+    if kind is ANY:
+        return "Any"
+    names, left = [], kind.mask
+    for name, bits in GROUND.items():
+        if left & bits == bits:
+            names.append(name)
+            left &= ~bits
+    if left & PAIR:
+        names.append("(Pair Any Any)")
+    if left & VECTOR:
+        names.append("(Vector Any)")
+    names += [k.capitalize() for k in ("ratio", "complex", "other") if left & BIT[k]]
+    odd = left & _bits("natural", "negative", "big natural", "big negative")
+    if odd:
+        names.append("Nat" if not odd & ~NATURALS else "Integer")
+    names += [_part_shown(part) for part in kind.parts]
+    if not names:
+        return "Never"
+    return names[0] if len(names) == 1 else f"(U {' '.join(names)})"
+
+
+def _part_shown(part: Part) -> str:
+    match part:
+        case PairOf(first, rest):
+            if rest == list_of(first):
+                return f"(List {shown(first)})"  # that it is not empty is not said
+            return f"(Pair {shown(first)} {shown(rest)})"
+        case ListOf(item):
+            return f"(List {shown(item)})"
+        case VectorOf(item, length):
+            return f"(Vector {shown(item)}{'' if length is None else f' {length}'})"
+        case RecordOf(name, _) | TypeVariable(name, _):
+            return name
+        case TensorOf(dtype, dims):
+            inside = [dtype_shown(dtype), *map(str, ("...",) if dims is None else dims)]
+            return f"(Tensor {' '.join(inside)})"
+        case ValuesOf(items):
+            return f"(Values {' '.join(map(shown, items))})".replace(" )", ")")
+        case Function(arrows):
+            ways = [_arrow_shown(arrow) for arrow in arrows]
+            return ways[0] if len(ways) == 1 else f"(case-> {' '.join(ways)})"
+        case Named():
+            return part.name
+    raise AssertionError(part)
+
+
+def dtype_shown(dtype: str | None) -> str:
+    """A dtype as annotations write it: Float32, BFloat16, UInt8."""
+    if dtype is None:
+        return "Any"
+    prefix = next((p for p in ("uint", "bfloat") if dtype.startswith(p)), "")
+    return prefix[:1].upper() + dtype[len(prefix[:1]) :].capitalize()
+
+
+def _arrow_shown(arrow: Arrow) -> str:
+    params = [shown(p) for p in arrow.params]
+    for index in range(len(params) - arrow.optional, len(params)):
+        params[index] = f"[{params[index]}]"
+    if arrow.rest is not None:
+        params += [shown(arrow.rest), "*"]
+    text = f"(-> {' '.join([*params, shown(arrow.result)])})"
+    return f"(All ({' '.join(v.name for v in arrow.variables)}) {text})" if arrow.variables else text
+
+
+# ---- joins and meets -------------------------------------------------------------------------------------------------
+
+
+def join(a: Type, b: Type) -> Type:
+    """The least type here that has the values of both; `ANY` wins."""
+    if a is b or b == NEVER:
+        return a
+    if a is ANY or b is ANY:
+        return ANY
+    if a == NEVER:
+        return b
+    mask = a.mask | b.mask
+    if not b.parts and not a.parts:
+        return a if mask == a.mask else Type(mask)
+    parts: list[Part] = []
+    for part in (*a.parts, *b.parts):
+        mask = _add(parts, part, mask)
+    pair = next((p for p in parts if type(p) is PairOf), None)
+    if pair is not None:
+        item = _as_list(pair)
+        whole = next((p for p in parts if type(p) is ListOf), None)
+        if item is not None and (whole is not None or mask & NULL_BIT):
+            parts = [p for p in parts if type(p) not in (PairOf, ListOf)]
+            parts.append(ListOf(item if whole is None else join(item, whole.item)))
+    if any(type(p) is ListOf for p in parts):
+        mask &= ~NULL_BIT
+    return Type(mask, tuple(parts))
+
+
+def _as_list(pair: PairOf) -> Type | None:
+    """What the elements are of a pair that begins a list; None where it may not."""
+    rest = pair.rest  # names are left alone: what they stand for may be in the making
+    if rest.mask & ~NULL_BIT or len(rest.parts) > 1:
+        return None
+    if not rest.parts:
+        return pair.first
+    part = rest.parts[0]
+    more = part.item if type(part) is ListOf else _as_list(part) if type(part) is PairOf else None
+    return None if more is None else join(pair.first, more)
+
+
+def _add(parts: list[Part], part: Part, mask: int) -> int:
+    """Take one more part in; the bits that stand for what cannot be kept apart."""
+    if part in parts:
+        return mask
+    for index, other in enumerate(parts):
+        match other, part:
+            case PairOf(a, b), PairOf(c, d):
+                parts[index] = PairOf(join(a, c), join(b, d))
+                return mask
+            case ListOf(a), ListOf(b):
+                parts[index] = ListOf(join(a, b))
+                return mask
+            case VectorOf(a, n), VectorOf(b, m) if a == b:
+                parts[index] = VectorOf(a, n if n == m else None)
+                return mask
+            case VectorOf(), VectorOf() if sum(type(p) is VectorOf for p in parts) > MOST_VECTORS:
+                parts[:] = [p for p in parts if type(p) is not VectorOf]
+                return mask | VECTOR
+            case TensorOf(a, n), TensorOf(b, m):
+                parts[index] = TensorOf(a if a == b else None, n if n == m else None)
+                return mask
+            case Function(), Function():
+                del parts[index]
+                return mask | PROCEDURE
+    bits = _COVER.get(type(part), 0)
+    if bits and type(part) not in (ListOf, TypeVariable) and mask & bits == bits:
+        return mask  # the bit says it already
+    parts.append(part)
+    return mask
+
+
+def join_all(kinds: Iterable[Type]) -> Type:
+    return reduce(join, kinds, NEVER)
+
+
+def flattened(kind: Type, depth: int = DEEPEST) -> Type:
+    """A type whose parts do not go on and on, for what grows from one turn of a loop to the next."""
+    if kind is ANY or not kind.parts:
+        return kind
+    if depth == 0:
+        return ANY
+    parts: list[Part] = []
+    for part in kind.parts:
+        match part:
+            case PairOf(first, rest):
+                parts.append(PairOf(flattened(first, depth - 1), flattened(rest, depth - 1)))
+            case ListOf(item):
+                parts.append(ListOf(flattened(item, depth - 1)))
+            case VectorOf(item, length):
+                parts.append(VectorOf(flattened(item, depth - 1), length))
+            case _:
+                parts.append(part)
+    return Type(kind.mask, tuple(parts))
+
+
+def narrowed(kind: Type, by: Type) -> Type:
+    """What of a type a predicate lets pass that says `by`."""
+    if kind is ANY or by is ANY:
+        return by if kind is ANY else kind
+    kind = opened(kind)
+    by = opened(by)
+    mask = kind.mask & by.mask
+    parts: list[Part] = []
+    covered = cover(by)
+    for part in kind.parts:
+        bits = _COVER[type(part)]
+        if type(part) is TypeVariable:
+            return by
+        if type(part) is ListOf and not any(type(p) is ListOf for p in by.parts):
+            if covered & NULL_BIT:
+                mask |= NULL_BIT
+            if covered & PAIR:
+                parts.append(PairOf(part.item, Type(0, (part,))))
+        elif by.mask & bits or any(_COVER[type(p)] & bits and _alike(p, part) for p in by.parts):
+            parts.append(part)
+    for other in by.parts:
+        bits = _COVER[type(other)]
+        if kind.mask & bits and other not in parts:
+            parts.append(other)
+            mask &= ~bits
+    return Type(mask, tuple(parts))
+
+
+def _alike(a: Part, b: Part) -> bool:
+    return a == b if type(a) is RecordOf or type(b) is RecordOf else True
+
+
+def without(kind: Type, gone: Type) -> Type:
+    """What of a type is left where a predicate does not hold that says `gone`."""
+    if kind is ANY:
+        return ANY
+    kind = opened(kind)
+    mask = kind.mask & ~gone.mask
+    parts: list[Part] = []
+    for part in kind.parts:
+        if type(part) is ListOf and not any(type(p) is ListOf for p in gone.parts):
+            if gone.mask & PAIR and gone.mask & NULL_BIT:
+                continue
+            if gone.mask & PAIR:
+                mask |= NULL_BIT
+                continue
+            if gone.mask & NULL_BIT:
+                parts.append(PairOf(part.item, Type(0, (part,))))
+                continue
+        elif type(part) is ListOf or (
+            type(part) is not TypeVariable and (gone.mask & _COVER[type(part)] or part in gone.parts)
+        ):
+            continue
+        parts.append(part)
+    return Type(mask, tuple(parts))
+
+
+def can_meet(a: Type, b: Type) -> bool:
+    """Whether some value may be of both types; False is certain."""
+    if a is ANY or b is ANY or a == NEVER or b == NEVER:
+        return True
+    common = cover(a) & cover(b)
+    if not common:
+        return any(type(p) is ValuesOf for p in (*a.parts, *b.parts))
+    if common == RECORD and not (a.mask | b.mask) & RECORD:
+        return any(p == q for p in opened(a).parts for q in opened(b).parts if type(p) is RecordOf)
+    return True
+
+
+# ---- what fits where -------------------------------------------------------------------------------------------------
+
+_Seen = frozenset[tuple[object, object]]
+
+
+def fits(a: Type, b: Type) -> bool:
+    """Whether values of one type may stand where the other is expected; some of them behind a check."""
+    return _fits(a, b, False, frozenset())
+
+
+@lru_cache(maxsize=1 << 14)
+def _proven(a: Type, b: Type) -> bool:
+    return _fits(a, b, True, frozenset())
+
+
+def proven(a: Type, b: Type) -> bool:
+    """Whether all values of one type are of the other: no check is needed."""
+    if a is b or b is ANY:
+        return True
+    if a is ANY:
+        return False
+    if not a.parts and not a.mask & ~b.mask:
+        return True
+    return _proven(a, b)
+
+
+def _fits(a: Type, b: Type, strict: bool, seen: _Seen) -> bool:
+    if a is b or b is ANY:
+        return True
+    if a is ANY:
+        return not strict
+    missing = a.mask & ~b.mask
+    if missing and not strict and missing & NUMBERS and a.mask & b.mask & NUMBERS:
+        missing &= ~NUMBERS  # numbers narrow
+    if (missing or a.parts) and any(type(p) is Named for p in (*a.parts, *b.parts)):
+        if (a, b) in seen:
+            return True
+        seen = seen | {(a, b)}
+        return _fits(opened(a), opened(b), strict, seen)
+    if missing:
+        inside = 0
+        for part in b.parts:
+            if type(part) is ListOf:
+                inside |= NULL_BIT if strict else PAIR | NULL_BIT
+            elif type(part) is not TypeVariable and (not strict or _holds_anything(part)):
+                inside |= _COVER[type(part)]
+        if missing & ~inside:
+            return False
+    return all(_part_fits(part, b, strict, seen) for part in a.parts)
+
+
+def _holds_anything(part: Part) -> bool:
+    return part.item is ANY if type(part) is VectorOf else type(part) is PairOf and part.first is part.rest is ANY
+
+
+def _part_fits(part: Part, b: Type, strict: bool, seen: _Seen) -> bool:
+    if type(part) is TypeVariable:
+        return part in b.parts
+    bits = _COVER[type(part)]
+    if b.mask & bits == bits and bits:
+        return True
+    if any(_one_fits(part, other, strict, seen) for other in b.parts):
+        return True
+    if type(part) is ListOf:  # as what is empty, or a pair
+        parted = Type(NULL_BIT, (PairOf(part.item, Type(0, (part,))),))
+        return not any(type(p) is ListOf for p in b.parts) and _covers_both(b) and _fits(parted, b, strict, seen)
+    return False
+
+
+def _covers_both(b: Type) -> bool:
+    return bool(cover(b) & NULL_BIT and cover(b) & PAIR)
+
+
+def _one_fits(a: Part, b: Part, strict: bool, seen: _Seen) -> bool:
+    match a, b:
+        case PairOf(first, rest), PairOf(to_first, to_rest):
+            return _fits(first, to_first, strict, seen) and _fits(rest, to_rest, strict, seen)
+        case PairOf(first, rest), ListOf(item):
+            return _fits(first, item, strict, seen) and _fits(rest, Type(0, (b,)), strict, seen)
+        case ListOf(x), ListOf(y):
+            return _fits(x, y, strict, seen)
+        case VectorOf(x, n), VectorOf(y, m):
+            if n != m and m is not None and (strict or n is not None):
+                return False
+            return _fits(x, y, strict, seen) and (y is ANY or _fits(y, x, strict, seen))
+        case TensorOf(dtype, dims), TensorOf(to_dtype, to_dims):
+            return _dtype_fits(dtype, to_dtype, strict) and _dims_fit(dims, to_dims, strict)
+        case ValuesOf(items), ValuesOf(others):
+            return len(items) == len(others) and all(
+                _fits(x, y, strict, seen) for x, y in zip(items, others, strict=True)
+            )
+        case Function(arrows), Function(others):
+            return all(any(_arrow_fits(x, y, strict, seen) for x in arrows) for y in others)
+    return a == b
+
+
+def _dtype_fits(a: str | None, b: str | None, strict: bool) -> bool:
+    return b is None or a == b or (a is None and not strict)
+
+
+def _dims_fit(a: tuple[str | int, ...] | None, b: tuple[str | int, ...] | None, strict: bool) -> bool:
+    if b is None:
+        return True
+    if a is None:
+        return not strict
+    return len(a) == len(b) and all(x == y or y == "_" or (x == "_" and not strict) for x, y in zip(a, b, strict=True))
+
+
+def _arrow_fits(a: Arrow, b: Arrow, strict: bool, seen: _Seen) -> bool:
+    if a.variables:
+        a = substituted_arrow(a, dict.fromkeys(a.variables, ANY))
+    least, most = len(b.params) - b.optional, len(b.params)
+    if not a.takes(least) or not a.takes(most) or (b.rest is not None and a.rest is None):
+        return False
+    if not all(_fits(b.param(i), a.param(i), strict, seen) for i in range(most)):
+        return False
+    if b.rest is not None and a.rest is not None and not _fits(b.rest, a.rest, strict, seen):
+        return False
+    return b.result == VOID or _fits(a.result, b.result, strict, seen)
+
+
+# ---- sizes -----------------------------------------------------------------------------------------------------------
+
+
+def sizes_in(kind: Type) -> list[tuple[int | str, ...]]:
+    """The shapes that stand in a type, at its surface."""
+    found: list[tuple[int | str, ...]] = []
+    for part in kind.parts:
+        if type(part) is TensorOf and part.dims is not None:
+            found.append(part.dims)
+        elif type(part) is VectorOf and part.length is not None:
+            found.append((part.length,))
+    return found
+
+
+def resized(kind: Type, sizes: dict[str, int | str]) -> Type:
+    """A type with sizes for names of sizes."""
+    if not sizes or not kind.parts:
+        return kind
+    parts: list[Part] = []
+    for part in kind.parts:
+        match part:
+            case TensorOf(dtype, dims) if dims is not None:
+                parts.append(TensorOf(dtype, tuple(put(size, sizes) for size in dims)))
+            case VectorOf(item, length) if length is not None:
+                parts.append(VectorOf(item, put(length, sizes)))
+            case _:
+                parts.append(part)
+    return Type(kind.mask, tuple(parts))
+
+
+def solved(wanted: Type, given: Type, sizes: dict[str, int | str]) -> None:
+    """Take in what the shape of an argument says of the names in the shape that is wanted."""
+    for dims, found in zip(sizes_in(wanted), sizes_in(given), strict=False):
+        if len(dims) == len(found):
+            for name, size in zip(dims, found, strict=True):
+                if isinstance(name, str) and name.isidentifier() and sizes.get(name, UNKNOWN) == UNKNOWN:
+                    sizes[name] = size
+
+
+# ---- type variables --------------------------------------------------------------------------------------------------
+
+
+def substituted(kind: Type, by: dict[TypeVariable, Type]) -> Type:
+    """A type with types in place of variables."""
+    if kind is ANY or not kind.parts:
+        return kind
+    result = Type(kind.mask)
+    for part in kind.parts:
+        match part:
+            case TypeVariable():
+                new = by.get(part, Type(0, (part,)))
+            case PairOf(first, rest):
+                new = pair_of(substituted(first, by), substituted(rest, by))
+            case ListOf(item):
+                new = list_of(substituted(item, by))
+            case VectorOf(item, length):
+                new = vector_of(substituted(item, by), length)
+            case ValuesOf(items):
+                new = Type(0, (ValuesOf(tuple(substituted(i, by) for i in items)),))
+            case Function(arrows):
+                new = function(*(substituted_arrow(arrow, by) for arrow in arrows))
+            case _:
+                new = Type(0, (part,))
+        if new is ANY:
+            return ANY
+        result = join(result, new)
+    return result
+
+
+def substituted_arrow(arrow: Arrow, by: dict[TypeVariable, Type]) -> Arrow:
+    return Arrow(
+        tuple(substituted(p, by) for p in arrow.params),
+        None if arrow.rest is None else substituted(arrow.rest, by),
+        substituted(arrow.result, by),
+        arrow.optional,
+        tuple(v for v in arrow.variables if v not in by),
+    )
