@@ -60,7 +60,8 @@ def build_program(options: argparse.Namespace) -> int:
 
     def work(session: Session) -> None:
         find = lambda name: source if name == str(source.path) else session.source(name)
-        builder = Builder(session.world, session.cache, find, wanted)
+        session.know(source)
+        builder = Builder(session.world, session.cache, find, session.evaluate_unit, wanted)
         if options.shared:
             built = builder.library(session.world.file_module(source.path), output)
         else:

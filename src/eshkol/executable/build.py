@@ -17,10 +17,12 @@ from eshkol.codegen.lines import table_of
 from eshkol.errors import BackendError, EshkolError
 from eshkol.executable import library
 from eshkol.executable.hints import hint_table
+from eshkol.executable.models import objects_of, symbol
 from eshkol.executable.places import Places, places_of
 from eshkol.executable.runtime import FLAGS, INCLUDES, runtime_object
 from eshkol.executable.text import PREFIX, ProgramText, program_text, with_symbols
 from eshkol.executable.whole import Whole, whole_program
+from eshkol.lang.core import Unit
 from eshkol.lang.libraries import Module, SourceModule
 from eshkol.lang.source import Source
 from eshkol.lang.world import World
@@ -68,13 +70,14 @@ class Builder:
     world: World
     cache: ProgramCache
     find: Callable[[str], Source | None]
+    evaluate: Callable[[Unit], None]  # runs a unit now: what is compiled ahead needs that
     options: Options = Options()
 
     def executable(self, module: Module, output: Path) -> Built:
         """Write an executable of a program."""
         assert isinstance(module, SourceModule)
         compiler = c_compiler("an executable")
-        whole = whole_program(self.world, module)
+        whole = whole_program(self.world, module, self.evaluate)
         objects, _ = self._objects(whole, compiler)
         flags = ["-static"] * self.options.static
         return self._finished(compiler, flags, objects, whole, output)
@@ -85,7 +88,7 @@ class Builder:
         compiler = c_compiler()
         name = library.c_name(output.name.split(".")[0].removeprefix("lib") or "library")
         exports = library.exports_of(module, module.unit.forms)
-        whole = whole_program(self.world, module, [export.cell for export in exports])
+        whole = whole_program(self.world, module, self.evaluate, [export.cell for export in exports])
         exports = [library.settled(export, whole.cells) for export in exports]
         objects, text = self._objects(whole, compiler)
         header = library.header(name, exports)
@@ -102,14 +105,19 @@ class Builder:
         if not is_elf(code):
             raise BackendError("executables are made on systems with ELF files, as Linux has them")
         places = places_of(table_of(code), text.scopes, whole.units, self.find)
-        data = _data(text, places, table_of(code).symbols["main"])
+        data = _data(text, places, table_of(code).symbols["main"], list(map(symbol, range(len(whole.models)))))
         entries = with_symbols(entries_text()[0].replace("@invoke(", "@esk_compiled_invoke(")) + ENTRIES_HERE
         return {
             "program.o": renamed(code, PREFIX),
             "data.o": cached_object(cache, {"what": "data"}, data, target, "data", DATA),
             "entries.o": renamed(cached_object(cache, {"what": "entries"}, entries, target, "entries", UNIT), ""),
             "runtime.o": runtime_object(compiler, cache, self.options.flags),
+            **self._models(whole),
         }, text
+
+    def _models(self, whole: Whole) -> dict[str, bytes]:
+        flags = (*INCLUDES, *self.options.flags)
+        return objects_of(whole.models, self.options.native, flags) if whole.models else {}
 
     def _finished(
         self, compiler: Sequence[str], flags: Sequence[str], objects: Mapping[str, bytes], whole: Whole, output: Path
@@ -134,10 +142,10 @@ def _target(options: Options) -> Target:
     return Target(triple, BASELINE.get(triple.partition("-")[0], ""), "")
 
 
-def _data(text: ProgramText, places: Places, main: int) -> str:
+def _data(text: ProgramText, places: Places, main: int, models: Sequence[str]) -> str:
     """The program as the runtime knows it (runtime/native/executable/program.h), as LLVM text.
 
-    `main` is where its symbol lies in the code.
+    `main` is where its symbol lies in the code; `models` are the symbols of what was compiled ahead.
     """
     constants = " ".join(text.constants).encode("utf-8", "surrogatepass")
     tables = {
@@ -151,10 +159,13 @@ def _data(text: ProgramText, places: Places, main: int) -> str:
         f"ptr @{PREFIX}main", f"ptr @{PREFIX}constants", f"i64 {text.values}", f"i64 {len(text.constants)}",
         "ptr @constants", f"i64 {len(constants)}", f"ptr getelementptr (i8, ptr @{PREFIX}main, i64 {-main})",
         "ptr @starts", "ptr @places", f"i64 {len(places.starts)}", "ptr @sites", "ptr @strings", "ptr @hints",
+        "ptr @models", f"i64 {len(models)}",
     ]  # fmt: skip
     types = ", ".join(one.split()[0] for one in fields)
+    listed = ", ".join(f"ptr @{model}" for model in models)
     return "\n".join([
-        *lines, f"declare hidden void @{PREFIX}main()", f"@{PREFIX}constants = external hidden global i8",
+        *lines, *(f"@{model} = external hidden constant i8" for model in models),
+        f"@models = internal constant [{len(models)} x ptr] [{listed}]", f"declare hidden void @{PREFIX}main()", f"@{PREFIX}constants = external hidden global i8",
         f"@esk_program = hidden constant {{ {types} }} {{ {', '.join(fields)} }}", "",
     ])  # fmt: skip
 
