@@ -12,12 +12,14 @@ from typing import Any
 from eshkol.bindings.rows import shown
 from eshkol.bindings.values import Symbol, Vector
 from eshkol.errors import DTypeError
-from eshkol.tensors import api as ek
 from eshkol.tensors import pytree
 from eshkol.tensors.ahead import Ahead, Operand, noted
 from eshkol.tensors.export import plain
+from eshkol.tensors.make import tensor
 from eshkol.tensors.scalars import Scalar, scalar_node
 from eshkol.tensors.value import Tensor
+
+NAMELESS = "lambda"  # what procedures are called that have no name
 
 
 def compile_ahead(procedure: Callable[..., Any], examples: list[Any]) -> Vector:
@@ -28,7 +30,8 @@ def compile_ahead(procedure: Callable[..., Any], examples: list[Any]) -> Vector:
         leaves, _ = pytree.flatten(inner(*args))
         return tuple(_result(leaf) for leaf in leaves)
 
-    name = str(getattr(inner, "__name__", "procedure"))
+    name = str(getattr(inner, "__name__", NAMELESS))
+    name = "compile-ahead" if name == NAMELESS else name
     program.__name__ = name
     made = noted(Ahead(program, [_example(x, k) for k, x in enumerate(examples, 2)], name))
 
@@ -42,7 +45,7 @@ def _example(given: Any, place: int) -> Tensor:
     if isinstance(given, Tensor):
         return given.detach()
     if isinstance(given, bool | int | float):
-        return ek.tensor(given)
+        return tensor(given)
     raise DTypeError(f"a tensor or a number is wanted as argument {place}, an example, not {shown(given)}")
 
 
@@ -50,7 +53,7 @@ def _result(leaf: Any) -> Tensor:
     if isinstance(leaf, Scalar):
         return Tensor(scalar_node(leaf))
     if isinstance(leaf, bool | int | float):
-        return ek.tensor(leaf)
+        return tensor(leaf)
     if isinstance(leaf, Tensor):
         return leaf
     raise DTypeError(f"a procedure that is compiled ahead gives tensors and numbers, not {shown(leaf)}")

@@ -165,7 +165,8 @@ def _data(text: ProgramText, places: Places, main: int, models: Sequence[str]) -
     listed = ", ".join(f"ptr @{model}" for model in models)
     return "\n".join([
         *lines, *(f"@{model} = external hidden constant i8" for model in models),
-        f"@models = internal constant [{len(models)} x ptr] [{listed}]", f"declare hidden void @{PREFIX}main()", f"@{PREFIX}constants = external hidden global i8",
+        f"@models = internal constant [{len(models)} x ptr] [{listed}]",
+        f"declare hidden void @{PREFIX}main()", f"@{PREFIX}constants = external hidden global i8",
         f"@esk_program = hidden constant {{ {types} }} {{ {', '.join(fields)} }}", "",
     ])  # fmt: skip
 

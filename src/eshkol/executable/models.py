@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eshkol.errors import BadSyntax, EshkolError, LanguageError
-from eshkol.lang.core import (
-    Call, Cell, Clause, Const, DefineGlobal, Global, Let, Letrec, Local, Node, SetGlobal, SetLocal, Unit,
-)  # fmt: skip
+from eshkol.lang import core
+from eshkol.lang.core import Call, Cell, Const, DefineGlobal, Global, Node, Unit
 from eshkol.lang.datum import List, Symbol, symbol_text
 from eshkol.lang.libraries import SourceModule, cells_used, nodes
 from eshkol.lang.report import bad
@@ -38,7 +37,9 @@ class Model:
     place: Place | None
 
 
-def take_models(world: World, order: Sequence[SourceModule], evaluate: Callable[[Unit], None]) -> tuple[list[Model], set[int]]:
+def take_models(
+    world: World, order: Sequence[SourceModule], evaluate: Callable[[Unit], None]
+) -> tuple[list[Model], set[int]]:
     """Evaluate the calls of compile-ahead, and put numbers in their places; `order` are modules whose cells are shared.
 
     Also, by their identity, the forms that such calls needed: where nothing else needs them they can be left out.
@@ -84,10 +85,11 @@ def _calls(forms: Iterable[Node]) -> list[Call]:
         inside = nodes(call.args)
         known = {variable for node in inside for variable in _binds(node)}
         for node in inside:
-            if isinstance(node, Local | SetLocal) and node.variable not in known:
+            if isinstance(node, core.Local | core.SetLocal) and node.variable not in known:
                 name = symbol_text(node.variable.name)
                 raise bad(
-                    f"{CALLED} is evaluated when the program is built, and {name} has no value then", node.place or call.place,
+                    f"{CALLED} is evaluated when the program is built, and {name} has no value then",
+                    node.place or call.place,
                     hint="define what it needs at top level",
                     notes=((f"{name} is bound here", node.variable.place),),
                 )  # fmt: skip
@@ -102,9 +104,9 @@ def _is_it(node: Node) -> bool:
 
 def _binds(node: object) -> list[object]:
     match node:
-        case Clause(params=params, rest=rest):
+        case core.Clause(params=params, rest=rest):
             return [*params, rest]
-        case Let(variables=variables) | Letrec(variables=variables):
+        case core.Let(variables=variables) | core.Letrec(variables=variables):
             return [*variables]
     return []
 
@@ -126,14 +128,16 @@ def _needed(order: Iterable[SourceModule], own: Sequence[Node], calls: Sequence[
                 raise _changed(cell, own, calls)
             inner = next((one for one in nodes([form]) if _is_it(one)), None)
             if inner is not None:
-                raise bad(f"{symbol_text(cell.name)} is compiled ahead itself, and gives numbers, not tensors", inner.place)
+                raise bad(
+                    f"{symbol_text(cell.name)} is compiled ahead itself, and gives numbers, not tensors", inner.place
+                )
             waiting.append(form)
             kept.add(id(form))
     return [form for form in own if id(form) in kept]
 
 
 def _changed(cell: Cell, own: Sequence[Node], calls: Sequence[Call]) -> LanguageError:
-    where = next((node.place for node in nodes(own) if type(node) is SetGlobal and node.cell is cell), None)
+    where = next((node.place for node in nodes(own) if type(node) is core.SetGlobal and node.cell is cell), None)
     name = symbol_text(cell.name)
     return bad(
         f"{CALLED} is evaluated when the program is built, and {name}, which it needs, is changed when it runs",
@@ -142,9 +146,10 @@ def _changed(cell: Cell, own: Sequence[Node], calls: Sequence[Call]) -> Language
 
 
 def _is_setting(form: Node) -> bool:
-    return isinstance(form, Call) and isinstance(form.procedure, Global) and form.procedure.cell.name in SETTINGS and not (
-        form.procedure.cell.library == "program"
-    )
+    if not isinstance(form, Call) or not isinstance(form.procedure, Global):
+        return False
+    cell = form.procedure.cell
+    return cell.name in SETTINGS and cell.library.startswith("(eshkol ")
 
 
 # ---- objects ---------------------------------------------------------------------------------------------------------
@@ -161,7 +166,7 @@ def objects_of(models: Sequence[Model], native: bool, flags: Sequence[str]) -> d
     for number, model in enumerate(models):
         ahead, name = model.ahead, symbol(number)
         try:
-            exported = model_of(ahead.function, ahead.examples, name, PROGRAMS_ALONE, "executable")
+            exported = model_of(ahead.function, ahead.examples, name, PROGRAMS_ALONE, "program without Python")
         except EshkolError as error:
             raise _at(model, error) from None
         written.append((name, exported, _row(name, ahead)))

@@ -175,7 +175,8 @@ def model_objects(
 ) -> dict[str, bytes]:
     """The objects that models consist of, by file, with the native runtime.
 
-    Each has a name, and C text behind its tables, for which the plan is `plan`. `flags` are further ones of the compiler.
+    Each has a name, and C text that follows its tables, where the plan is called `plan`. `flags` are further ones of
+    the compiler.
     """
     backend, compiler = Exporter(level), c_compiler("a model")
     with tempfile.TemporaryDirectory(prefix="eshkol-") as folder:

@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+#define STACK_FOR_KERNELS ((int64_t)1 << 20) /* which keep tiles there, and do not ask for room */
+
 static const int8_t sizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 4, 8};
 static eshkol_model **states; /* of all, by number */
 
@@ -70,6 +72,8 @@ Value esk_run_built(Context *context, Value number, Value arrays) {
     const Vector *given = esk_pointer(arrays);
     if (given->length != model->input_count)
         esk_fail(context, ERROR_RANGE, model->name, "these are not as many arguments as it was compiled for:", 1, arrays);
+    if (context->stack_end && (char *)__builtin_frame_address(0) - context->stack_end < STACK_FOR_KERNELS)
+        esk_fail(context, ERROR_STACK, model->name, "the stack is used up: recursion is too deep", 0);
     eshkol_model *state = state_of(context, model, at);
     int64_t count = model->input_count + model->output_count;
     size_t bytes = 64 + (size_t)count * sizeof(void *);
