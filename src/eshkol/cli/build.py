@@ -19,6 +19,7 @@ EPILOG = """\
 examples:
   eshkol build hello.esk                    an executable 'hello'
   eshkol build hello.esk -o bin/hello --strip --static
+  eshkol build hello.esk --target aarch64-linux
   eshkol build shapes.esk --shared          a C library 'libshapes.so' and its header 'shapes.h'
   docs/executables.md says what is in an executable, and what is not"""
 
@@ -38,6 +39,9 @@ def add_commands(parser: Any) -> None:
     parser.add_argument("--static", action="store_true", help="without any library of the system's")
     parser.add_argument("--strip", action="store_true", help="without symbols and debug information")
     parser.add_argument("--native", action="store_true", help="for processors like this one alone")
+    parser.add_argument(
+        "--target", metavar="MACHINE", help="for another kind of machine, such as aarch64-linux (pip install ziglang)"
+    )
     parser.add_argument("-v", "--verbose", action="store_true", help="tell what was made of the program")
     parser.set_defaults(run=build_program)
 
@@ -56,7 +60,9 @@ def build_program(options: argparse.Namespace) -> int:
     if options.shared and options.static:
         raise UsageError("a library is either --shared or not made at all: --static is for executables", "eshkol build")
     source = read_source(file)
-    wanted = Options(static=options.static, strip=options.strip, native=options.native)
+    if options.native and options.target:
+        raise UsageError("--native is for processors like this one, --target for others", "eshkol build")
+    wanted = Options(static=options.static, strip=options.strip, native=options.native, target=options.target)
 
     def work(session: Session) -> None:
         find = lambda name: source if name == str(source.path) else session.source(name)

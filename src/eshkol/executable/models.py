@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eshkol.errors import BadSyntax, EshkolError, LanguageError
+from eshkol.executable.targets import Destination
 from eshkol.lang import core
 from eshkol.lang.core import Call, Cell, Const, DefineGlobal, Global, Node, Unit
 from eshkol.lang.datum import List, Symbol, symbol_text
@@ -155,8 +156,11 @@ def _is_setting(form: Node) -> bool:
 # ---- objects ---------------------------------------------------------------------------------------------------------
 
 
-def objects_of(models: Sequence[Model], native: bool, flags: Sequence[str]) -> dict[str, bytes]:
+def objects_of(models: Sequence[Model], where: Destination, native: bool, flags: Sequence[str]) -> dict[str, bytes]:
     """The objects of models, by file; `native` compiles for processors like this one alone."""
+    if not where.is_here:
+        message = "tensors are compiled for the kind of processor that builds the program"
+        raise bad(message, models[0].place, hint="build it on such a machine")
     from eshkol.backends.cpu.backend import PROGRAMS_ALONE
     from eshkol.backends.cpu.export import model_objects
     from eshkol.backends.cpu.simd import levels
@@ -170,7 +174,7 @@ def objects_of(models: Sequence[Model], native: bool, flags: Sequence[str]) -> d
         except EshkolError as error:
             raise _at(model, error) from None
         written.append((name, exported, _row(name, ahead)))
-    return model_objects(written, None if native else levels()[-1], flags)
+    return model_objects(where.compiler, written, None if native else levels()[-1], flags)
 
 
 def symbol(number: int) -> str:

@@ -171,14 +171,17 @@ def _tables(model: ExportedModel, backend: Exporter) -> export_text.Tables:
 
 
 def model_objects(
-    models: Sequence[tuple[str, ExportedModel, str]], level: simd.Level | None, flags: Sequence[str] = ()
+    compiler: Sequence[str],
+    models: Sequence[tuple[str, ExportedModel, str]],
+    level: simd.Level | None,
+    flags: Sequence[str] = (),
 ) -> dict[str, bytes]:
     """The objects that models consist of, by file, with the native runtime.
 
     Each has a name, and C text that follows its tables, where the plan is called `plan`. `flags` are further ones of
     the compiler.
     """
-    backend, compiler = Exporter(level), c_compiler("a model")
+    backend = Exporter(level)
     with tempfile.TemporaryDirectory(prefix="eshkol-") as folder:
         made = Path(folder)
         for name, model, more in models:
