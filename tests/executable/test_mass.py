@@ -53,7 +53,7 @@ def build(path: Path, text: str, options: Options = PLAIN) -> Path:
     def work(session: Session) -> None:
         source = FileSource(path.name, text, path)
         find = lambda name: source if name == str(path) else session.source(name)
-        Builder(session.world, session.cache, find, options).executable(session.world.program(source), made)
+        Builder(session.world, session.cache, find, session.evaluate_unit, options).executable(session.world.program(source), made)
 
     on_session(work, [])
     return made
