@@ -247,6 +247,50 @@ def test_what_fails_leaves_no_file(
         assert "'p' cannot be written: No space left on device" in fails("p.esk")
 
 
+# A build whose linker meets something; the command is the driver's arguments.
+DRIVER = """
+import os, signal, sys
+from pathlib import Path
+from eshkol.cli.main import main
+from eshkol.executable import build
+
+meets, run_compiler = sys.argv[1], build.run_compiler
+
+def linked(command, folder):
+    if "whole" not in command:
+        return run_compiler(command, folder)
+    if meets == "full":  # no file may be longer than 64 KB from now on
+        return run_compiler(["sh", "-c", 'ulimit -f 64; exec "$@"', "sh", *command], folder)
+    (folder / "whole").write_bytes(bytes(4096))
+    os.kill(os.getpid(), getattr(signal, meets))
+    signal.pause()
+
+build.run_compiler = linked
+sys.exit(main(["build", "p.esk", "-o", "p"]))
+"""
+
+
+def test_a_kill_or_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("p.esk").write_text("(display 1)")
+    Path("p").write_text("what was there before")
+
+    def build_meets(what: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", DRIVER, what]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert Path("p").read_text() == "what was there before"
+        assert {path.name for path in tmp_path.iterdir() if not path.name.startswith(".p-")} == {"p", "p.esk"}
+        return done
+
+    assert build_meets("SIGKILL").returncode == -signal.SIGKILL
+    (left,) = tmp_path.glob(".p-*")
+    os.utime(left, (0, 0))  # long ago: the next build takes it away
+    done = build_meets("full")
+    assert done.returncode == 1
+    assert "the C compiler failed" in done.stderr
+    assert not list(tmp_path.glob(".p-*"))
+
+
 LIBRARY = """
 (provide area greet count-down! sum divide)
 (: area (-> Float64 Float64))

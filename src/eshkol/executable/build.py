@@ -7,9 +7,12 @@ LLVM and the C compiler made is found in the cache where it was made before.
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 
 from eshkol.codegen.compiling import entries_text
@@ -38,6 +41,7 @@ SHARED_FLAGS = ("-shared", "-Wl,--no-undefined")
 ENTRIES_HERE = """
 @esk_python_entry = hidden constant ptr @"entry.%python-procedure"
 """
+ABANDONED = 24 * 3600  # seconds after which nobody works in a folder any more
 DATA = Pipeline("data of a program", passes=0, instructions=0)
 
 
@@ -189,7 +193,11 @@ def _compiled(compiler: Sequence[str], files: Mapping[str, str], name: str) -> b
 
 
 def _beside(output: Path) -> tempfile.TemporaryDirectory[str]:
+    """A folder to put a file together in, which goes when that is done; those that builds left which were killed go."""
     try:
+        for left in output.parent.glob(f".{escape(output.name)}-*"):
+            if left.is_dir() and time.time() - left.stat().st_mtime > ABANDONED:
+                shutil.rmtree(left, ignore_errors=True)
         return tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}-")
     except OSError as error:
         raise EshkolError(f"'{output}' cannot be written: {error.strerror}") from None
