@@ -178,7 +178,9 @@ def test_no_one_reads_or_the_disk_is_full(folder: Path) -> None:
     assert done.returncode == 7  # as the program says, whatever becomes of its output
 
 
-def test_what_is_not_there_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_there_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     text = """(define (try thunk) (guard (e (#t (display (error-object-kind e)) (display ": ")
                 (display (error-object-message e)) (newline))) (thunk)))
@@ -188,6 +190,16 @@ def test_what_is_not_there_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPat
               (tensor-shape 1)"""
     Path("p.esk").write_text(text)
     assert main(["build", "p.esk"]) == 0
+    said = capfd.readouterr().err
+    for name, what, place in (
+        ("eval", "the compiler", "3:31"),
+        ("tensor-add", "Python", "4:31"),
+        ("tensor-shape", "Python", "6:15"),
+    ):
+        told = f"warning: {name} needs {what}, which the executable is built without: this call will fail"
+        assert f"{told}\n  --> p.esk:{place}\n" in said
+    assert said.count("warning: ") == 5  # interaction-environment and tensor, too
+    assert said.endswith("hint: (compile-ahead f example ...) compiles a procedure of tensors into it\n")
     done = subprocess.run(["./p"], capture_output=True, text=True, timeout=60, env={})
     compiler = "system: this needs the compiler, and the program was built without it; run it with `eshkol run`\n"
     python = "system: this needs Python, and the program was built without it; run it with `eshkol run`\n"
@@ -203,7 +215,8 @@ def test_hello_is_small_and_reaches_nothing_else(
     Path("hello.esk").write_text('(import (scheme base) (scheme write)) (display "hello") (newline)')
     assert main(["build", "hello.esk", "--strip", "-v"]) == 0
     assert Path("hello").stat().st_size <= 1 << 20
-    assert capfd.readouterr().out.startswith("hello: ")
+    told = capfd.readouterr()
+    assert (told.out[:7], told.err) == ("hello: ", "")
     assert subprocess.run(["./hello"], env={}, capture_output=True, timeout=60).stdout == b"hello\n"
     text = "(define (used) (map car '((1))))\n(define (never-reached) (sort '(1) <))\n(write (used))"
     Path("big.esk").write_text(text)

@@ -24,7 +24,6 @@ LEFT_OUT = {
     "r7rs/05_programs",  # declarations of libraries, which a prompt takes one by one
     "errors/syntax_errors",  # no form of it can be expanded
     "names/syntax",  # macros that use procedures of their own file
-    "calculus/symbolic",
     "r7rs/06_13_ports",  # a file that is loaded defines a name
     "names/procedures",  # errors of eval are of another kind
     "lib/srfi-41",  # what they import has names that (eshkol) has, too, which a prompt takes and a program does not

@@ -6,6 +6,8 @@ Everything heavy is imported by the command that runs.
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +15,10 @@ from eshkol.cli.projects import enter, project_here
 from eshkol.cli.usage import UsageError
 
 if TYPE_CHECKING:
+    from eshkol.executable.missing import Missing
     from eshkol.session import Session
 
+WARNINGS = 5  # that are shown of calls that can only fail
 EPILOG = """\
 examples:
   eshkol build hello.esk                    an executable 'hello'
@@ -72,10 +76,23 @@ def build_program(options: argparse.Namespace) -> int:
             built = builder.library(session.world.file_module(source.path), output)
         else:
             built = builder.executable(session.world.program(source), output)
+        _warn(built.missing)
         if options.verbose:
             session.say(f"{built.path}: {built.size:,} bytes, {built.kept} forms; {built.dropped} that nothing reaches")
 
     return on_session(work, [str(file)])
+
+
+def _warn(calls: Sequence[Missing]) -> None:
+    """Tell of calls that can only fail."""
+    from eshkol.executable.missing import PYTHON
+
+    for call in calls[:WARNINGS]:
+        print(call, file=sys.stderr)
+    if len(calls) > WARNINGS:
+        print(f"... and {len(calls) - WARNINGS} more such calls", file=sys.stderr)
+    if any(call.what == PYTHON for call in calls):
+        print("hint: (compile-ahead f example ...) compiles a procedure of tensors into it", file=sys.stderr)
 
 
 def _program(file: str | None) -> tuple[Path, Path]:

@@ -20,6 +20,7 @@ from eshkol.codegen.lines import table_of
 from eshkol.errors import BackendError, EshkolError
 from eshkol.executable import library
 from eshkol.executable.hints import hint_table
+from eshkol.executable.missing import Missing
 from eshkol.executable.models import objects_of, symbol
 from eshkol.executable.places import Places, places_of
 from eshkol.executable.runtime import FLAGS, INCLUDES, runtime_object
@@ -64,6 +65,7 @@ class Built:
     size: int
     kept: int  # forms at top level
     dropped: int
+    missing: Sequence[Missing] = ()  # calls that can only fail
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ class Builder:
                 size = _placed(Path(folder) / "whole", output)
             except OSError as error:
                 raise EshkolError(f"'{output}' cannot be written: {error.strerror}") from None
-        return Built(output, size, len(whole.unit.forms), whole.dropped)
+        return Built(output, size, len(whole.unit.forms), whole.dropped, whole.missing)
 
 
 def _data(text: ProgramText, places: Places, main: int, models: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from eshkol.executable.missing import Missing, missing_calls
 from eshkol.executable.models import Model, take_models
 from eshkol.lang import core
 from eshkol.lang.core import Call, Cell, Const, DefineGlobal, Global, Lambda, Let, Letrec, Node, Unit
@@ -34,6 +35,7 @@ class Whole:
     dropped: int  # definitions that nothing reaches
     cells: dict[tuple[str, str], Cell]  # that stayed, by library and name
     models: Sequence[Model] = ()  # what was compiled ahead
+    missing: Sequence[Missing] = ()  # calls that can only fail
 
 
 def whole_program(
@@ -53,7 +55,9 @@ def whole_program(
     whole = sum(len(other.unit.forms) for other in order)
     units = {file_name(other.source): other.label for other in order}
     stayed = {key: cell for key, cell in cells.items() if cell in defined}
-    return Whole(Unit("program", forms, list(stayed.values())), units, whole - len(forms), stayed, models)
+    own = [form for other in order if not other.standard for form in other.unit.forms if id(form) in kept]
+    missing = missing_calls(own, forms)
+    return Whole(Unit("program", forms, list(stayed.values())), units, whole - len(forms), stayed, models, missing)
 
 
 def _share_cells(order: Iterable[Module], cells: dict[tuple[str, str], Cell]) -> None:
