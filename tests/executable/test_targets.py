@@ -17,6 +17,14 @@ from eshkol.codegen.compiling import entries_text
 from eshkol.errors import BackendUnavailable
 from eshkol.executable.targets import destination
 
+# A model, whose kernels are another machine's as well; sixteenths are exact in whatever order they are added.
+MODEL = """
+(define layer
+  (compile-ahead (lambda (x w) (relu (matmul x (tensor-sub w 0.25)))) (zeros 2 3) (zeros 3 2)))
+(if (equal? (cadr (command-line)) "all")
+    (tell (layer #(1 2 -3 4 5 6) #(1 -1 0.5 0.25 0.0625 -4))))
+"""
+
 
 def asked(name: str, *, static: bool = False) -> tuple[str, list[str]]:
     where = destination(name, native=False, static=static, what="an executable")
@@ -93,7 +101,7 @@ def test_a_program_for_another_machine(
         pytest.skip("ziglang is not installed (pip install 'eshkol[cross]')")
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.chdir(tmp_path)
-    Path("p.esk").write_text(PROGRAM, encoding="utf-8")
+    Path("p.esk").write_text(PROGRAM + MODEL, encoding="utf-8")
     assert main(["build", "p.esk", "--target", f"{kind}-linux-musl", "--static", "--strip"]) == 0
     assert Path("p").read_bytes()[18:20] == {"x86_64": b"\x3e\0", "aarch64": b"\xb7\0"}[kind]
     emulator = shutil.which(f"qemu-{kind}") or shutil.which(f"qemu-{kind}-static")

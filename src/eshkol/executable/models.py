@@ -158,12 +158,9 @@ def _is_setting(form: Node) -> bool:
 
 def objects_of(models: Sequence[Model], where: Destination, native: bool, flags: Sequence[str]) -> dict[str, bytes]:
     """The objects of models, by file; `native` compiles for processors like this one alone."""
-    if not where.is_here:
-        message = "tensors are compiled for the kind of processor that builds the program"
-        raise bad(message, models[0].place, hint="build it on such a machine")
     from eshkol.backends.cpu.backend import PROGRAMS_ALONE
     from eshkol.backends.cpu.export import model_objects
-    from eshkol.backends.cpu.simd import levels
+    from eshkol.backends.cpu.simd import Level
     from eshkol.tensors.export import model_of
 
     written = []
@@ -174,7 +171,8 @@ def objects_of(models: Sequence[Model], where: Destination, native: bool, flags:
         except EshkolError as error:
             raise _at(model, error) from None
         written.append((name, exported, _row(name, ahead)))
-    return model_objects(where.compiler, written, None if native else levels()[-1], flags)
+    level = Level.NEON if where.target.is_arm else Level.NONE  # what every processor of the kind has
+    return model_objects(where.compiler, written, None if native else level, flags)
 
 
 def symbol(number: int) -> str:

@@ -37,7 +37,6 @@ class Destination:
 
     target: Target
     compiler: list[str]
-    is_here: bool  # whether it is this kind of processor
 
     @contextmanager
     def passing(self) -> Iterator[None]:
@@ -61,7 +60,7 @@ def destination(name: str | None, *, native: bool, static: bool, what: str) -> D
         triple = host_triple()
         kind = triple.partition("-")[0]
         target = host() if native else Target(triple, BASELINE.get(ALIASES.get(kind, kind), ""), "")
-        return Destination(target, c_compiler(what), True)
+        return Destination(target, c_compiler(what))
     kind, library = _parsed(name)
     here = host_triple().partition("-")[0]
     is_here = ALIASES.get(here, here) == kind
@@ -69,7 +68,7 @@ def destination(name: str | None, *, native: bool, static: bool, what: str) -> D
         return destination(None, native=False, static=static, what=what)
     library = library or ("musl" if static else "gnu")
     target = Target(f"{kind}-unknown-linux-{library}", BASELINE[kind], "")
-    return Destination(target, cross_compiler(f"{kind}-linux-{library}", what), is_here)
+    return Destination(target, cross_compiler(f"{kind}-linux-{library}", what))
 
 
 def _parsed(name: str) -> tuple[str, str]:

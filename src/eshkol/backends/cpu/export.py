@@ -61,10 +61,13 @@ class _Linked:
 
 
 class Exporter(CpuBackend):
-    """The backend, except that code is collected instead of loaded; None: for this very machine."""
+    """The backend, except that code is collected instead of loaded; None: for this very machine.
 
-    def __init__(self, level: simd.Level | None) -> None:
-        if level is not None and level not in simd.levels():
+    A level that this machine lacks is for those who link for other machines.
+    """
+
+    def __init__(self, level: simd.Level | None, *, elsewhere: bool = False) -> None:
+        if level is not None and level not in simd.levels() and not elsewhere:
             raise BackendUnavailable(
                 f"a library for {level.value} cannot be linked here: this is another kind of machine"
             )
@@ -178,10 +181,10 @@ def model_objects(
 ) -> dict[str, bytes]:
     """The objects that models consist of, by file, with the native runtime.
 
-    Each has a name, and C text that follows its tables, where the plan is called `plan`. `flags` are further ones of
-    the compiler.
+    Each has a name, and C text that follows its tables, where the plan is called `plan`. The compiler, with further
+    flags, is one for machines of the level, which this one need not be.
     """
-    backend = Exporter(level)
+    backend = Exporter(level, elsewhere=True)
     with tempfile.TemporaryDirectory(prefix="eshkol-") as folder:
         made = Path(folder)
         for name, model, more in models:
