@@ -42,7 +42,8 @@ SHARED_FLAGS = ("-shared", "-Wl,--no-undefined")
 ENTRIES_HERE = """
 @esk_python_entry = hidden constant ptr @"entry.%python-procedure"
 """
-ABANDONED = 24 * 3600  # seconds after which nobody works in a folder any more
+MARK = "made-by-eshkol-build"  # a file in folders that builds put files together in
+ABANDONED = 24 * 3600  # seconds after which nobody works in such a folder any more
 DATA = Pipeline("data of a program", passes=0, instructions=0)
 
 
@@ -198,9 +199,11 @@ def _beside(output: Path) -> tempfile.TemporaryDirectory[str]:
     """A folder to put a file together in, which goes when that is done; those that builds left which were killed go."""
     try:
         for left in output.parent.glob(f".{escape(output.name)}-*"):
-            if left.is_dir() and time.time() - left.stat().st_mtime > ABANDONED:
+            if (left / MARK).is_file() and time.time() - left.stat().st_mtime > ABANDONED:
                 shutil.rmtree(left, ignore_errors=True)
-        return tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}-")
+        folder = tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}-")
+        (Path(folder.name) / MARK).touch()
+        return folder
     except OSError as error:
         raise EshkolError(f"'{output}' cannot be written: {error.strerror}") from None
 

@@ -74,8 +74,9 @@ class _Needs:
         if isinstance(value, Lambda):
             clauses = [self._first(clause.body) for clause in value.clauses]
             return clauses[0] if all(clauses) else None
-        if isinstance(value, Call) and isinstance(value.procedure, Global) and value.procedure.cell.name in MAKERS:
-            return PYTHON
+        if isinstance(value, Call) and isinstance(value.procedure, Global):
+            maker = value.procedure.cell
+            return PYTHON if maker.name in MAKERS and maker.library.startswith("(eshkol ") else None
         return self.of(value.cell) if isinstance(value, Global) else None
 
     def _first(self, body: Node) -> str | None:
