@@ -71,7 +71,7 @@ Value esk_run_built(Context *context, Value number, Value arrays) {
     if (!esk_is(arrays, TAG_VECTOR)) esk_wrong_type(context, model->name, 2, arrays, "a vector");
     const Vector *given = esk_pointer(arrays);
     if (given->length != model->input_count)
-        esk_fail(context, ERROR_RANGE, model->name, "these are not as many arguments as it was compiled for:", 1, arrays);
+        esk_fail(context, ERROR_RANGE, model->name, "it was compiled for another number of arguments:", 1, arrays);
     if (context->stack_end && (char *)__builtin_frame_address(0) - context->stack_end < STACK_FOR_KERNELS)
         esk_fail(context, ERROR_STACK, model->name, "the stack is used up: recursion is too deep", 0);
     eshkol_model *state = state_of(context, model, at);
@@ -90,7 +90,7 @@ Value esk_run_built(Context *context, Value number, Value arrays) {
         next += room(one);
         if (!is_input) continue;
         if (!esk_is(given->items[k], TAG_VECTOR) || ((Vector *)esk_pointer(given->items[k]))->length != one->count)
-            esk_wrong_type(context, model->name, (int)k + 1, given->items[k], "a vector of as many numbers as compiled for");
+            esk_wrong_type(context, model->name, (int)k + 1, given->items[k], "a vector of as many numbers");
         put(context, model->name, one, ((Vector *)esk_pointer(given->items[k]))->items, pointers[k]);
     }
     int code = eshkol_model_run(state, (const void *const *)pointers, pointers + model->input_count);
