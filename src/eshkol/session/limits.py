@@ -1,8 +1,8 @@
 """Tests that may not take longer than so many seconds: a thread watches, and ends them as Ctrl-C would.
 
 Comes in: the limit, on Scheme's thread. Goes out: an interrupt of whatever runs there when its time is over, and
-`Limit.passed`, by which whoever meets the interrupt knows it from that of Ctrl-C. A program's own tests begin inside of
-it: (eshkol testing) numbers them in a variable, which the thread looks at.
+`Limit.passed`, by which whoever meets the interrupt knows it from that of Ctrl-C. Where a program has tests of its own,
+those are what is limited: (eshkol testing) counts in a variable when one begins and when it ends, and the thread looks.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import time
 from types import TracebackType
 from typing import Self
 
-from eshkol.runtime.scheme import Root, Value
-from eshkol.support.interrupts import ask, take
+from eshkol.runtime.scheme import Root
+from eshkol.support.interrupts import ask, is_asked, take
 
 LOOKS = 0.05  # seconds between two looks at the clock, at most
 
@@ -52,16 +52,20 @@ class Limit:
             if self.passed:
                 take(self._thread)  # it may have come when all was over
 
-    def _current(self) -> tuple[int, int]:
-        value = Value() if self._running is None else self._running.get()
-        return value.tag, value.bits
+    def _current(self) -> int:
+        """What is odd while a test runs."""
+        if self._running is None:
+            return 1
+        count: int = self._running.get().bits
+        return count
 
     def _watch(self, seconds: float) -> None:
         while not self._over.wait(min(LOOKS, seconds / 4)):
             with self._lock:
                 now, number = time.monotonic(), self._current()
                 if number != self._number:
-                    self._number, self._began, self.passed = number, now, False
-                elif now - self._began >= seconds:
+                    self._number, self._began = number, now
+                    self.passed = self.passed and is_asked(self._thread)  # it may not have come there yet
+                elif number % 2 and now - self._began >= seconds:
                     self._began, self.passed = now, True  # again after as long: who goes on meets it again
                     ask(self._thread)

@@ -32,7 +32,7 @@ PASSED, FAILED, ERROR, SKIPPED = "passed", "failed", "error", "skipped"
 OUTCOMES = (PASSED, FAILED, ERROR, SKIPPED)
 TESTING: Name = ("eshkol", "testing")
 RESULTS = "test-results"
-RUNNING = "running"  # its variable that numbers the tests
+RUNNING = "running"  # its variable that counts beginnings and ends of tests
 WHOLE = "the program ends well"  # the name of the test that a program without tests is
 NAME_SHOWN = 60  # characters of a form, as the name of a test
 ANY_WIDTH = 1_000_000  # of a line: expressions are told in one
@@ -78,7 +78,7 @@ def run_tests(
 ) -> FileReport:
     """Run a file in a fresh session; of a program only the tests whose names have one of the words.
 
-    A test that takes more than so many seconds is ended; so is what a program does before or between its tests.
+    A test that takes more than so many seconds is ended; so is a program that has none.
     Raises Interrupted after Ctrl-C.
     """
     began = time.monotonic()
@@ -203,7 +203,8 @@ def _listen(session: Session, words: Sequence[str] | None, seconds: float | None
     machine, listen = session.machine, _procedure(session, TESTING, "%listen!")
     strings = [session.native.make(word) for word in words or ()]
     wanted = Root(machine, machine.call("list", *(string.get() for string in strings)))
-    no, longest = session.native.make(False), session.native.make(seconds or False)
+    whole = seconds is not None and seconds.is_integer()  # 2 s, not 2.0 s
+    no, longest = (session.native.make(x or False) for x in (None, int(seconds or 0) if whole else seconds))
     machine.enter(listen.get(), [no.get() if words is None else wanted.get(), longest.get()])
 
 
