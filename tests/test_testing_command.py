@@ -211,3 +211,45 @@ def test_standard_input(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "(f\n a) ; é\n")
     done = subprocess.run(command, input="(f\n", capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, "never closed" in done.stderr) == (1, "", True)
+
+
+SLOW = """\
+(import (scheme base) (scheme write) (eshkol processes) (eshkol testing))
+(define (wait) (sleep 0.01) (wait))
+(test-case "quick" (check #t))
+(test-case "for ever" (check #t) (check-equal 1 2) (wait))
+(test-case "inside" (check-error (wait)))
+(test-case "quick again" (check #t))
+(display "the end")
+"""
+
+
+LATE = "  expected: it ends within 2 s\n  actual:   it took longer\n"
+
+
+def test_a_test_that_takes_too_long_is_ended_and_the_rest_goes_on(call: Call) -> None:
+    Path("slow.esk").write_text(SLOW)
+    code, out, err = call("test", "slow.esk", "good.esk", "--timeout", "2", "-j1")
+    assert (code, err) == (1, "")
+    assert "FAILED slow.esk: for ever\nslow.esk:4: 1\n  expected: 2\n  actual:   1\n" in out
+    assert out.count(LATE) == 2
+    assert "FAILED slow.esk: inside\n" in out
+    assert "quick" not in out.partition("--- what")[0]
+    assert "the end" in out
+    assert out.splitlines()[-1].startswith("2 files, 7 tests: 5 passed, 2 failed, in ")
+
+
+def test_programs_and_forms_that_take_too_long_are_ended(call: Call) -> None:
+    Path("whole.esk").write_text("(import (scheme base) (eshkol processes))\n(sleep 600)\n")
+    Path("said.esk").write_text("(define (f) (f)) ;\n(f) ;=> 4\n")
+    code, out, err = call("test", "whole.esk", "said.esk", "--timeout", "2", "-j2")
+    assert (code, err) == (1, "")
+    assert "ERROR whole.esk: the program ends well\nwhole.esk\n" + LATE in out
+    assert "@@ said.esk:2 @@" in out
+    assert "it ends within 2 s: it took longer" in out
+    assert ", 1 ended with errors, in " in out.splitlines()[-1]
+
+
+def test_a_limit_is_a_number_of_seconds(call: Call) -> None:
+    assert call("test", "good.esk", "--timeout", "0")[0] == 2
+    assert call("test", "good.esk", "--timeout", "60")[0] == 0

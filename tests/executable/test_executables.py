@@ -178,7 +178,9 @@ def test_no_one_reads_or_the_disk_is_full(folder: Path) -> None:
     assert done.returncode == 7  # as the program says, whatever becomes of its output
 
 
-def test_what_is_not_there_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_there_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     text = """(define (try thunk) (guard (e (#t (display (error-object-kind e)) (display ": ")
                 (display (error-object-message e)) (newline))) (thunk)))
@@ -188,6 +190,16 @@ def test_what_is_not_there_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPat
               (tensor-shape 1)"""
     Path("p.esk").write_text(text)
     assert main(["build", "p.esk"]) == 0
+    said = capfd.readouterr().err
+    for name, what, place in (
+        ("eval", "the compiler", "3:31"),
+        ("tensor-add", "Python", "4:31"),
+        ("tensor-shape", "Python", "6:15"),
+    ):
+        told = f"warning: {name} needs {what}, which the executable is built without: this call will fail"
+        assert f"{told}\n  --> p.esk:{place}\n" in said
+    assert said.count("warning: ") == 5  # interaction-environment and tensor, too
+    assert said.endswith("hint: (compile-ahead f example ...) compiles a procedure of tensors into it\n")
     done = subprocess.run(["./p"], capture_output=True, text=True, timeout=60, env={})
     compiler = "system: this needs the compiler, and the program was built without it; run it with `eshkol run`\n"
     python = "system: this needs Python, and the program was built without it; run it with `eshkol run`\n"
@@ -203,7 +215,8 @@ def test_hello_is_small_and_reaches_nothing_else(
     Path("hello.esk").write_text('(import (scheme base) (scheme write)) (display "hello") (newline)')
     assert main(["build", "hello.esk", "--strip", "-v"]) == 0
     assert Path("hello").stat().st_size <= 1 << 20
-    assert capfd.readouterr().out.startswith("hello: ")
+    told = capfd.readouterr()
+    assert (told.out[:7], told.err) == ("hello: ", "")
     assert subprocess.run(["./hello"], env={}, capture_output=True, timeout=60).stdout == b"hello\n"
     text = "(define (used) (map car '((1))))\n(define (never-reached) (sort '(1) <))\n(write (used))"
     Path("big.esk").write_text(text)
@@ -245,6 +258,52 @@ def test_what_fails_leaves_no_file(
 
         other.setattr(Path, "write_bytes", full)
         assert "'p' cannot be written: No space left on device" in fails("p.esk")
+
+
+# A build whose linker meets something; the command is the driver's arguments.
+DRIVER = """
+import os, signal, sys
+from pathlib import Path
+from eshkol.cli.main import main
+from eshkol.executable import build
+
+meets, run_compiler = sys.argv[1], build.run_compiler
+
+def linked(command, folder):
+    if "whole" not in command:
+        return run_compiler(command, folder)
+    if meets == "full":  # no file may be longer than 64 KB from now on
+        return run_compiler(["sh", "-c", 'ulimit -f 64; exec "$@"', "sh", *command], folder)
+    (folder / "whole").write_bytes(bytes(4096))
+    os.kill(os.getpid(), getattr(signal, meets))
+    signal.pause()
+
+build.run_compiler = linked
+sys.exit(main(["build", "p.esk", "-o", "p"]))
+"""
+
+
+def test_a_kill_or_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("p.esk").write_text("(display 1)")
+    Path("p").write_text("what was there before")
+
+    def build_meets(what: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", DRIVER, what]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert Path("p").read_text() == "what was there before"
+        assert {path.name for path in tmp_path.iterdir() if not path.name.startswith(".p-")} == {"p", "p.esk"}
+        return done
+
+    assert build_meets("SIGKILL").returncode == -signal.SIGKILL
+    (left,) = tmp_path.glob(".p-*")
+    Path(".p-settings").mkdir()  # somebody else's
+    for folder in (left, Path(".p-settings")):
+        os.utime(folder, (0, 0))  # long ago: the next build takes its own away
+    done = build_meets("full")
+    assert done.returncode == 1
+    assert "the C compiler failed" in done.stderr
+    assert [path.name for path in tmp_path.glob(".p-*")] == [".p-settings"]
 
 
 LIBRARY = """

@@ -24,7 +24,6 @@ LEFT_OUT = {
     "r7rs/05_programs",  # declarations of libraries, which a prompt takes one by one
     "errors/syntax_errors",  # no form of it can be expanded
     "names/syntax",  # macros that use procedures of their own file
-    "calculus/symbolic",
     "r7rs/06_13_ports",  # a file that is loaded defines a name
     "names/procedures",  # errors of eval are of another kind
     "lib/srfi-41",  # what they import has names that (eshkol) has, too, which a prompt takes and a program does not
@@ -53,7 +52,9 @@ def build(path: Path, text: str, options: Options = PLAIN) -> Path:
     def work(session: Session) -> None:
         source = FileSource(path.name, text, path)
         find = lambda name: source if name == str(path) else session.source(name)
-        Builder(session.world, session.cache, find, options).executable(session.world.program(source), made)
+        Builder(session.world, session.cache, find, session.evaluate_unit, options).executable(
+            session.world.program(source), made
+        )
 
     on_session(work, [])
     return made
@@ -108,12 +109,26 @@ def random_programs(seed: int, count: int) -> str:
     return prelude + programs(seed, count, own=True)
 
 
+def in_tier(tier: str, made: Path) -> tuple[int, str]:
+    """What `eshkol run` makes of it, with code as it is written or optimized."""
+    command = [sys.executable, "-m", "eshkol", "run", f"{made.name}.esk"]
+    return run(command, made.parent, ESHKOL_TIER=tier)
+
+
+def test_a_few_random_programs(tmp_path: Path) -> None:
+    made = build(tmp_path / "p.esk", random_programs(1000, 1))
+    code, said = run([made], made.parent)
+    assert said.count("\n") > 0
+    assert in_tier("quick", made) == (code, said)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(0, 160, 20))
 def test_random_programs(seed: int, tmp_path: Path) -> None:
     made = build(tmp_path / "p.esk", random_programs(seed, 20))
     compared(made)
     compared(made, ESHKOL_GC_STRESS="49999")
+    assert in_tier("quick", made) == in_tier("full", made) == run([made], made.parent)
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ MODULES = {
     "derivative": "eshkol.bindings.derivatives",
     "custom": "eshkol.bindings.customs",
     "compile": "eshkol.bindings.compilation",
+    "ahead": "eshkol.bindings.ahead",
     "pending": "eshkol.bindings.pending",
     "picture": "eshkol.bindings.pictures",
     "numbers": "eshkol.bindings.numbers",

@@ -6,6 +6,8 @@ Everything heavy is imported by the command that runs.
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +15,15 @@ from eshkol.cli.projects import enter, project_here
 from eshkol.cli.usage import UsageError
 
 if TYPE_CHECKING:
+    from eshkol.executable.missing import Missing
     from eshkol.session import Session
 
+WARNINGS = 5  # that are shown of calls that can only fail
 EPILOG = """\
 examples:
   eshkol build hello.esk                    an executable 'hello'
   eshkol build hello.esk -o bin/hello --strip --static
+  eshkol build hello.esk --target aarch64-linux
   eshkol build shapes.esk --shared          a C library 'libshapes.so' and its header 'shapes.h'
   docs/executables.md says what is in an executable, and what is not"""
 
@@ -38,6 +43,9 @@ def add_commands(parser: Any) -> None:
     parser.add_argument("--static", action="store_true", help="without any library of the system's")
     parser.add_argument("--strip", action="store_true", help="without symbols and debug information")
     parser.add_argument("--native", action="store_true", help="for processors like this one alone")
+    parser.add_argument(
+        "--target", metavar="MACHINE", help="for another kind of machine, such as aarch64-linux (pip install ziglang)"
+    )
     parser.add_argument("-v", "--verbose", action="store_true", help="tell what was made of the program")
     parser.set_defaults(run=build_program)
 
@@ -56,19 +64,35 @@ def build_program(options: argparse.Namespace) -> int:
     if options.shared and options.static:
         raise UsageError("a library is either --shared or not made at all: --static is for executables", "eshkol build")
     source = read_source(file)
-    wanted = Options(static=options.static, strip=options.strip, native=options.native)
+    if options.native and options.target:
+        raise UsageError("--native is for processors like this one, --target for others", "eshkol build")
+    wanted = Options(static=options.static, strip=options.strip, native=options.native, target=options.target)
 
     def work(session: Session) -> None:
         find = lambda name: source if name == str(source.path) else session.source(name)
-        builder = Builder(session.world, session.cache, find, wanted)
+        session.know(source)
+        builder = Builder(session.world, session.cache, find, session.evaluate_unit, wanted)
         if options.shared:
             built = builder.library(session.world.file_module(source.path), output)
         else:
             built = builder.executable(session.world.program(source), output)
+        _warn(built.missing)
         if options.verbose:
             session.say(f"{built.path}: {built.size:,} bytes, {built.kept} forms; {built.dropped} that nothing reaches")
 
     return on_session(work, [str(file)])
+
+
+def _warn(calls: Sequence[Missing]) -> None:
+    """Tell of calls that can only fail."""
+    from eshkol.executable.missing import PYTHON
+
+    for call in calls[:WARNINGS]:
+        print(call, file=sys.stderr)
+    if len(calls) > WARNINGS:
+        print(f"... and {len(calls) - WARNINGS} more such calls", file=sys.stderr)
+    if any(call.what == PYTHON for call in calls):
+        print("hint: (compile-ahead f example ...) compiles a procedure of tensors into it", file=sys.stderr)
 
 
 def _program(file: str | None) -> tuple[Path, Path]:

@@ -63,6 +63,13 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-j", dest="processes", type=int, default=0, metavar="N", help="so many files at a time (default: one a core)"
     )
+    parser.add_argument(
+        "--timeout",
+        dest="seconds",
+        type=float,
+        metavar="S",
+        help="end tests that take more than S seconds",
+    )
     parser.add_argument("--durations", type=int, default=0, metavar="N", help="show the N tests that took longest")
     parser.add_argument("--junit", metavar="FILE", help="write what came of the tests to FILE, as XML")
     parser.add_argument("--update", action="store_true", help="write what transcripts do into the files")
@@ -75,9 +82,11 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 def run_test(options: argparse.Namespace) -> int:
     """Run what is named."""
     if options.serve is not None:
-        return _serve(options.serve, options.words)
+        return _serve(options.serve, options)
     if options.processes < 0 or options.durations < 0:
         raise UsageError("-j and --durations take numbers from 1", PROG)
+    if options.seconds is not None and not options.seconds > 0:
+        raise UsageError("--timeout takes a number of seconds", PROG)
     files = _files(options)
     began = time.monotonic()
     reports: list[FileReport] = []
@@ -130,7 +139,7 @@ def _run_here(files: Sequence[Path], options: argparse.Namespace, tell: Told) ->
         nonlocal interrupted
         try:
             for path in files:
-                tell(_run(session, path, options.words))
+                tell(_run(session, path, options))
         except Interrupted:
             interrupted = True
 
@@ -138,13 +147,13 @@ def _run_here(files: Sequence[Path], options: argparse.Namespace, tell: Told) ->
     return not interrupted
 
 
-def _run(session: Session, path: Path, words: Sequence[str] | None) -> FileReport:
+def _run(session: Session, path: Path, options: argparse.Namespace) -> FileReport:
     """Run a file in a session that shares its cache with this one alone."""
     from eshkol.session import Session
     from eshkol.session.testing import run_tests
 
     session.machine.flush()
-    wanted = words
+    words = wanted = options.words
     if words and any(word.casefold() in str(path).casefold() for word in words):
         wanted = None  # all tests of the file
     before = list(ASKED_FOR)
@@ -152,7 +161,7 @@ def _run(session: Session, path: Path, words: Sequence[str] | None) -> FileRepor
     fresh = Session(cache=session.cache)
     fresh.machine.set_command_line([str(path)])
     try:
-        return run_tests(fresh, path, wanted)
+        return run_tests(fresh, path, wanted, options.seconds)
     finally:
         ASKED_FOR[:] = before
         fresh.close()
@@ -236,9 +245,10 @@ class _Helper:
                 return
             ours, theirs = os.pipe()
             words = [argument for word in self.options.words or () for argument in ("-k", word)]
+            limit = [] if self.options.seconds is None else ["--timeout", str(self.options.seconds)]
             folders = [argument for folder in ASKED_FOR for argument in ("-L", str(folder))]
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "eshkol", "test", "--serve", str(theirs), *words, *folders],
+                [sys.executable, "-m", "eshkol", "test", "--serve", str(theirs), *words, *limit, *folders],
                 stdin=subprocess.PIPE, pass_fds=(theirs,), start_new_session=True,  # Ctrl-C is this process's alone
             )  # fmt: skip
             os.close(theirs)
@@ -252,7 +262,7 @@ class _Helper:
                 self.process.wait()
 
 
-def _serve(descriptor: int, words: Sequence[str] | None) -> int:
+def _serve(descriptor: int, options: argparse.Namespace) -> int:
     """Run the files whose names come, a line each; what came of each goes back as a line."""
     from eshkol.session import on_session
 
@@ -261,7 +271,7 @@ def _serve(descriptor: int, words: Sequence[str] | None) -> int:
 
     def work(session: Session) -> None:
         for line in names:
-            report = _run(session, Path(json.loads(line)), words)
+            report = _run(session, Path(json.loads(line)), options)
             answers.write(json.dumps(asdict(report)) + "\n")
             answers.flush()
 

@@ -11,7 +11,13 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 
-REGISTERS = 6 if platform.machine().lower() in ("x86_64", "amd64") else 8  # for arguments, of the C convention
+
+def registers_of(processor: str) -> int:
+    """How many registers a kind of processor has for arguments, by the C convention."""
+    return 6 if processor.lower() in ("x86_64", "amd64") else 8
+
+
+REGISTERS = registers_of(platform.machine())  # of what code is written for (executable/targets.py may set it)
 DIRECT = tuple(f"i64 %{word}{i}" for i in range(4) for word in "tp")
 ENTRY = ("ptr %ctx", "ptr %self", "i64 %count", *DIRECT)
 

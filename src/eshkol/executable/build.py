@@ -7,9 +7,12 @@ LLVM and the C compiler made is found in the cache where it was made before.
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 
 from eshkol.codegen.compiling import entries_text
@@ -17,18 +20,21 @@ from eshkol.codegen.lines import table_of
 from eshkol.errors import BackendError, EshkolError
 from eshkol.executable import library
 from eshkol.executable.hints import hint_table
+from eshkol.executable.missing import Missing
+from eshkol.executable.models import objects_of, symbol
 from eshkol.executable.places import Places, places_of
 from eshkol.executable.runtime import FLAGS, INCLUDES, runtime_object
+from eshkol.executable.targets import Destination, destination
 from eshkol.executable.text import PREFIX, ProgramText, program_text, with_symbols
 from eshkol.executable.whole import Whole, whole_program
+from eshkol.lang.core import Unit
 from eshkol.lang.libraries import Module, SourceModule
 from eshkol.lang.source import Source
 from eshkol.lang.world import World
 from eshkol.llvm.elf import is_elf, renamed
 from eshkol.llvm.objects import cached_object
 from eshkol.llvm.passes import UNIT, Pipeline
-from eshkol.llvm.targets import Target, host, host_triple
-from eshkol.support.c_compiler import c_compiler, run_compiler
+from eshkol.support.c_compiler import run_compiler
 from eshkol.support.store import ProgramCache
 
 LINK_FLAGS = ("-pthread", "-Wl,--gc-sections", "-Wl,-z,noexecstack")
@@ -36,9 +42,9 @@ SHARED_FLAGS = ("-shared", "-Wl,--no-undefined")
 ENTRIES_HERE = """
 @esk_python_entry = hidden constant ptr @"entry.%python-procedure"
 """
+MARK = "made-by-eshkol-build"  # a file in folders that builds put files together in
+ABANDONED = 24 * 3600  # seconds after which nobody works in such a folder any more
 DATA = Pipeline("data of a program", passes=0, instructions=0)
-# What every processor of a kind has, by LLVM's name for it: an executable may be run elsewhere.
-BASELINE = {"x86_64": "x86-64", "aarch64": "generic", "arm64": "generic"}
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,7 @@ class Options:
     strip: bool = False  # without symbols and debug information
     native: bool = False  # for processors like this one alone
     flags: tuple[str, ...] = ()  # further ones of the C compiler
+    target: str | None = None  # another kind of machine than this one (targets.py)
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,7 @@ class Built:
     size: int
     kept: int  # forms at top level
     dropped: int
+    missing: Sequence[Missing] = ()  # calls that can only fail
 
 
 @dataclass(frozen=True)
@@ -68,48 +76,60 @@ class Builder:
     world: World
     cache: ProgramCache
     find: Callable[[str], Source | None]
+    evaluate: Callable[[Unit], None]  # runs a unit now: what is compiled ahead needs that
     options: Options = Options()
 
     def executable(self, module: Module, output: Path) -> Built:
         """Write an executable of a program."""
         assert isinstance(module, SourceModule)
-        compiler = c_compiler("an executable")
-        whole = whole_program(self.world, module)
-        objects, _ = self._objects(whole, compiler)
+        where = self._destination("an executable")
+        whole = whole_program(self.world, module, self.evaluate)
+        objects, _ = self._objects(whole, where)
         flags = ["-static"] * self.options.static
-        return self._finished(compiler, flags, objects, whole, output)
+        return self._finished(where.compiler, flags, objects, whole, output)
 
     def library(self, module: Module, output: Path) -> Built:
         """Write a C library of what a file provides, and its header beside it."""
         assert isinstance(module, SourceModule)
-        compiler = c_compiler()
+        where = self._destination("a library")
         name = library.c_name(output.name.split(".")[0].removeprefix("lib") or "library")
         exports = library.exports_of(module, module.unit.forms)
-        whole = whole_program(self.world, module, [export.cell for export in exports])
+        whole = whole_program(self.world, module, self.evaluate, [export.cell for export in exports])
         exports = [library.settled(export, whole.cells) for export in exports]
-        objects, text = self._objects(whole, compiler)
+        objects, text = self._objects(whole, where)
         header = library.header(name, exports)
         files = {f"{name}.h": header, "exports.c": library.source(name, exports, text.cells)}
-        objects["exports.o"] = _compiled(compiler, files, "exports.c")
-        built = self._finished(compiler, [*SHARED_FLAGS, f"-Wl,-soname,{output.name}"], objects, whole, output)
+        objects["exports.o"] = _compiled(where.compiler, files, "exports.c")
+        built = self._finished(where.compiler, [*SHARED_FLAGS, f"-Wl,-soname,{output.name}"], objects, whole, output)
         _written(output.with_name(f"{name}.h"), header.encode())
         return built
 
-    def _objects(self, whole: Whole, compiler: Sequence[str]) -> tuple[dict[str, bytes], ProgramText]:
+    def _destination(self, what: str) -> Destination:
+        options = self.options
+        return destination(options.target, native=options.native, static=options.static, what=what)
+
+    def _objects(self, whole: Whole, where: Destination) -> tuple[dict[str, bytes], ProgramText]:
         """The objects that a program consists of, by file."""
-        cache, target, text = self.cache, _target(self.options), program_text(whole.unit)
+        cache, target = self.cache, where.target
+        with where.passing():
+            text, entries = program_text(whole.unit), with_symbols(entries_text()[0])
         code = cached_object(cache, {"what": "program"}, text.text, target, "program", UNIT)
         if not is_elf(code):
             raise BackendError("executables are made on systems with ELF files, as Linux has them")
         places = places_of(table_of(code), text.scopes, whole.units, self.find)
-        data = _data(text, places, table_of(code).symbols["main"])
-        entries = with_symbols(entries_text()[0].replace("@invoke(", "@esk_compiled_invoke(")) + ENTRIES_HERE
+        data = _data(text, places, table_of(code).symbols["main"], list(map(symbol, range(len(whole.models)))))
+        entries = entries.replace("@invoke(", "@esk_compiled_invoke(") + ENTRIES_HERE
         return {
             "program.o": renamed(code, PREFIX),
             "data.o": cached_object(cache, {"what": "data"}, data, target, "data", DATA),
             "entries.o": renamed(cached_object(cache, {"what": "entries"}, entries, target, "entries", UNIT), ""),
-            "runtime.o": runtime_object(compiler, cache, self.options.flags),
+            "runtime.o": runtime_object(where.compiler, cache, self.options.flags),
+            **self._models(whole, where),
         }, text
+
+    def _models(self, whole: Whole, where: Destination) -> dict[str, bytes]:
+        flags = (*INCLUDES, *self.options.flags)
+        return objects_of(whole.models, where, self.options.native, flags) if whole.models else {}
 
     def _finished(
         self, compiler: Sequence[str], flags: Sequence[str], objects: Mapping[str, bytes], whole: Whole, output: Path
@@ -123,21 +143,13 @@ class Builder:
                 size = _placed(Path(folder) / "whole", output)
             except OSError as error:
                 raise EshkolError(f"'{output}' cannot be written: {error.strerror}") from None
-        return Built(output, size, len(whole.unit.forms), whole.dropped)
+        return Built(output, size, len(whole.unit.forms), whole.dropped, whole.missing)
 
 
-def _target(options: Options) -> Target:
-    """What code is made for: what every processor of this kind has, unless something else is wanted."""
-    if options.native:
-        return host()
-    triple = host_triple()
-    return Target(triple, BASELINE.get(triple.partition("-")[0], ""), "")
-
-
-def _data(text: ProgramText, places: Places, main: int) -> str:
+def _data(text: ProgramText, places: Places, main: int, models: Sequence[str]) -> str:
     """The program as the runtime knows it (runtime/native/executable/program.h), as LLVM text.
 
-    `main` is where its symbol lies in the code.
+    `main` is where its symbol lies in the code; `models` are the symbols of what was compiled ahead.
     """
     constants = " ".join(text.constants).encode("utf-8", "surrogatepass")
     tables = {
@@ -151,10 +163,14 @@ def _data(text: ProgramText, places: Places, main: int) -> str:
         f"ptr @{PREFIX}main", f"ptr @{PREFIX}constants", f"i64 {text.values}", f"i64 {len(text.constants)}",
         "ptr @constants", f"i64 {len(constants)}", f"ptr getelementptr (i8, ptr @{PREFIX}main, i64 {-main})",
         "ptr @starts", "ptr @places", f"i64 {len(places.starts)}", "ptr @sites", "ptr @strings", "ptr @hints",
+        "ptr @models", f"i64 {len(models)}",
     ]  # fmt: skip
     types = ", ".join(one.split()[0] for one in fields)
+    listed = ", ".join(f"ptr @{model}" for model in models)
     return "\n".join([
-        *lines, f"declare hidden void @{PREFIX}main()", f"@{PREFIX}constants = external hidden global i8",
+        *lines, *(f"@{model} = external hidden constant i8" for model in models),
+        f"@models = internal constant [{len(models)} x ptr] [{listed}]",
+        f"declare hidden void @{PREFIX}main()", f"@{PREFIX}constants = external hidden global i8",
         f"@esk_program = hidden constant {{ {types} }} {{ {', '.join(fields)} }}", "",
     ])  # fmt: skip
 
@@ -180,8 +196,14 @@ def _compiled(compiler: Sequence[str], files: Mapping[str, str], name: str) -> b
 
 
 def _beside(output: Path) -> tempfile.TemporaryDirectory[str]:
+    """A folder to put a file together in, which goes when that is done; those that builds left which were killed go."""
     try:
-        return tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}-")
+        for left in output.parent.glob(f".{escape(output.name)}-*"):
+            if (left / MARK).is_file() and time.time() - left.stat().st_mtime > ABANDONED:
+                shutil.rmtree(left, ignore_errors=True)
+        folder = tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}-")
+        (Path(folder.name) / MARK).touch()
+        return folder
     except OSError as error:
         raise EshkolError(f"'{output}' cannot be written: {error.strerror}") from None
 

@@ -3,15 +3,18 @@
 Comes in: a module of the world, and the names that are wanted of it from outside. Goes out: a `Whole`. What the
 standard library defines can be dropped wherever nothing refers to it: its modules have no other effects
 (`World.in_order` relies on the same). What a program defines can be dropped where computing its value does nothing
-but give it; all else stays, in the order in which it would have run.
+but give it, or where it was needed for what was compiled ahead (`models`); all else stays, in the order in which it
+would have run.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from eshkol.executable.missing import Missing, missing_calls
+from eshkol.executable.models import Model, take_models
 from eshkol.lang import core
 from eshkol.lang.core import Call, Cell, Const, DefineGlobal, Global, Lambda, Let, Letrec, Node, Unit
 from eshkol.lang.files import file_name
@@ -31,20 +34,30 @@ class Whole:
     units: dict[str, str]  # by file: the library or program that stands there
     dropped: int  # definitions that nothing reaches
     cells: dict[tuple[str, str], Cell]  # that stayed, by library and name
+    models: Sequence[Model] = ()  # what was compiled ahead
+    missing: Sequence[Missing] = ()  # calls that can only fail
 
 
-def whole_program(world: World, module: SourceModule, wanted: Iterable[Cell] = ()) -> Whole:
-    """All that must run for a module, which is the last, as one unit; `wanted` are cells that others will read."""
+def whole_program(
+    world: World, module: SourceModule, evaluate: Callable[[Unit], None], wanted: Iterable[Cell] = ()
+) -> Whole:
+    """All that must run for a module, which is the last, as one unit; `wanted` are cells that others will read.
+
+    `evaluate` runs a unit now, for what is compiled ahead.
+    """
     order = [other for other in world.in_order(module) if isinstance(other, SourceModule)]
     cells = {(cell.library, cell.name): cell for other in order for cell in other.unit.cells}
     _share_cells(order, cells)
-    kept = _reached(order, [cells.get((cell.library, cell.name), cell) for cell in wanted])
+    models, used_up = take_models(world, order, evaluate)
+    kept = _reached(order, used_up, [cells.get((cell.library, cell.name), cell) for cell in wanted])
     forms = [form for other in order for form in other.unit.forms if id(form) in kept]
     defined = {form.cell for form in forms if isinstance(form, DefineGlobal)}
     whole = sum(len(other.unit.forms) for other in order)
     units = {file_name(other.source): other.label for other in order}
     stayed = {key: cell for key, cell in cells.items() if cell in defined}
-    return Whole(Unit("program", forms, list(stayed.values())), units, whole - len(forms), stayed)
+    own = [form for other in order if not other.standard for form in other.unit.forms if id(form) in kept]
+    missing = missing_calls(own, forms)
+    return Whole(Unit("program", forms, list(stayed.values())), units, whole - len(forms), stayed, models, missing)
 
 
 def _share_cells(order: Iterable[Module], cells: dict[tuple[str, str], Cell]) -> None:
@@ -61,15 +74,16 @@ def _share_cells(order: Iterable[Module], cells: dict[tuple[str, str], Cell]) ->
                     node.cell = shared
 
 
-def _reached(order: Iterable[SourceModule], wanted: Iterable[Cell]) -> set[int]:
-    """The forms that must stay, by their identity."""
+def _reached(order: Iterable[SourceModule], used_up: set[int], wanted: Iterable[Cell]) -> set[int]:
+    """The forms that must stay, by their identity; those that are used up stay where others refer to them."""
     waiting: deque[Node] = deque()
     definitions: dict[Cell, list[Node]] = {}
     for module in order:
         for form in module.unit.forms:
-            if isinstance(form, DefineGlobal) and (module.standard or _only_gives(form.value)):
+            can_go = id(form) in used_up
+            if isinstance(form, DefineGlobal) and (can_go or module.standard or _only_gives(form.value)):
                 definitions.setdefault(form.cell, []).append(form)
-            elif not _is_for_host(form):
+            elif not can_go and not _is_for_host(form):
                 waiting.append(form)
     for cell in wanted:
         waiting += definitions.pop(cell, [])

@@ -25,7 +25,7 @@ LEARNING = tuple(f"learning/{name}" for name in ("layers", "models", "optimizers
 CALCULUS = ("calculus", "calculus/custom", "calculus/checkpoints", "calculus/graph", "symbolic")
 IMPLEMENTED = (
     "control", "syntax", "lists", "sequences", "tables", "system", "notebook", "python", *CALCULUS, *TENSORS,
-    *LEARNING, "data", "checkpoints", "serialization",
+    "ahead", *LEARNING, "data", "checkpoints", "serialization",
 )  # fmt: skip
 APART = ("compat", "plot", "testing")  # libraries that programs import by name, above (eshkol)
 SRFI = ("1", "69", "133")

@@ -238,6 +238,14 @@ class Session:
         with self._taking_back(unit, self._has_value):
             self.native.evaluate(unit)
 
+    def evaluate_unit(self, unit: Unit) -> None:
+        """Run a unit now, while a program is being built; errors are the program's own."""
+        self.machine.enter(self.engine.load(self.engine.compile(unit, self.effort)))
+
+    def know(self, source: Source) -> None:
+        """Errors will have places in this text."""
+        self._sources[file_name(source)] = source
+
     def transformer(self, unit: Unit, name: str, place: Place | None) -> Transformer:
         if self._recorder is not None:
             self._recorder.unusual = True

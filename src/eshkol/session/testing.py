@@ -24,6 +24,7 @@ from eshkol.lang.reader import read
 from eshkol.lang.source import Source
 from eshkol.lang.syntax import to_datum
 from eshkol.runtime.scheme import Root, SchemeExit, SchemeRaised, Value
+from eshkol.session.limits import Limit
 from eshkol.session.report import scheme_error
 from eshkol.session.session import Session, TranscriptSession
 
@@ -31,6 +32,7 @@ PASSED, FAILED, ERROR, SKIPPED = "passed", "failed", "error", "skipped"
 OUTCOMES = (PASSED, FAILED, ERROR, SKIPPED)
 TESTING: Name = ("eshkol", "testing")
 RESULTS = "test-results"
+RUNNING = "running"  # its variable that counts beginnings and ends of tests
 WHOLE = "the program ends well"  # the name of the test that a program without tests is
 NAME_SHOWN = 60  # characters of a form, as the name of a test
 ANY_WIDTH = 1_000_000  # of a line: expressions are told in one
@@ -71,9 +73,12 @@ class FileReport:
         return sum(test.outcome in outcomes for test in self.tests)
 
 
-def run_tests(session: Session, path: Path, words: Sequence[str] | None = None) -> FileReport:
+def run_tests(
+    session: Session, path: Path, words: Sequence[str] | None = None, seconds: float | None = None
+) -> FileReport:
     """Run a file in a fresh session; of a program only the tests whose names have one of the words.
 
+    A test that takes more than so many seconds is ended; so is a program that has none.
     Raises Interrupted after Ctrl-C.
     """
     began = time.monotonic()
@@ -82,9 +87,9 @@ def run_tests(session: Session, path: Path, words: Sequence[str] | None = None) 
         source = read_source(path)
         checks = transcripts.split(source.text)
         if any(check.expected.count for check in checks):
-            _run_transcript(session, path, source.text, checks, words, report)
+            _run_transcript(session, path, source.text, checks, words, report, seconds)
         else:
-            _run_program(session, source, words, report)
+            _run_program(session, source, words, report, seconds)
     except Interrupted:
         raise
     except EshkolError as error:  # the file cannot be read
@@ -103,17 +108,29 @@ def _run_transcript(
     checks: list[transcripts.Check],
     words: Sequence[str] | None,
     report: FileReport,
+    seconds: float | None,
 ) -> None:
     """Evaluate all forms, since they build on each other; those with one of the words count as tests."""
     evaluator, results = TranscriptSession(session, path), []
     for check in checks:
         began = time.monotonic()
-        result = transcripts.Result(check, evaluator.evaluate(check.form))
+        with Limit(seconds) as limit:
+            outcome = _outcome(evaluator, check.form, limit)
+        result = transcripts.Result(check, outcome)
         if words is None or any(word.casefold() in check.form.casefold() for word in words):
             results.append(result)
             report.tests.append(_of_form(report.name, result, time.monotonic() - began))
     whole = transcripts.Report(report.name, text, tuple(results))
     report.diff, report.updated = whole.diff(), whole.updated() if whole.failures else None
+
+
+def _outcome(evaluator: TranscriptSession, form: str, limit: Limit) -> transcripts.Outcome:
+    try:
+        return evaluator.evaluate(form)
+    except (Interrupted, KeyboardInterrupt):
+        if not limit.passed:
+            raise
+        return transcripts.Outcome("", "", ": ".join(limit.told()))
 
 
 def _of_form(file: str, result: transcripts.Result, seconds: float) -> Test:
@@ -135,25 +152,23 @@ def _of_form(file: str, result: transcripts.Result, seconds: float) -> Test:
 # ---- programs --------------------------------------------------------------------------------------------------------
 
 
-def _run_program(session: Session, source: Source, words: Sequence[str] | None, report: FileReport) -> None:
+def _run_program(
+    session: Session, source: Source, words: Sequence[str] | None, report: FileReport, seconds: float | None
+) -> None:
+    running = None
     if spell(TESTING) in source.text:
-        _listen(session, words)
+        _listen(session, words, seconds)
+        running = session.engine.cell(spell(TESTING), RUNNING)
     problem: Failure | None = None
     code = 0
     with _captured(session, report):
         try:
-            session.run_source(source)
-        except SchemeExit as leaving:
-            code = leaving.code
-        except SchemeRaised as raised:
-            error = scheme_error(session, raised)
-            if isinstance(error, Interrupted):
-                raise error from None
-            problem = _failure(error, report.name)
-        except Interrupted:
-            raise
-        except EshkolError as error:
-            problem = _failure(error, report.name)
+            with Limit(seconds, running) as limit:
+                code, problem = _ran(session, source, report.name, limit)
+        except KeyboardInterrupt:
+            if not limit.passed:
+                raise
+            problem = Failure(report.name, "", *limit.told())
         report.tests += _noted(session)
     if problem is None and code and not report.count(FAILED, ERROR):
         problem = Failure(report.name, "", "exit 0", f"exit {code}")
@@ -162,17 +177,35 @@ def _run_program(session: Session, source: Source, words: Sequence[str] | None, 
         report.tests.append(Test(WHOLE, outcome, 0.0, failures))
 
 
+def _ran(session: Session, source: Source, file: str, limit: Limit) -> tuple[int, Failure | None]:
+    """With which code a program ended, and what went wrong with it."""
+    try:
+        session.run_source(source)
+    except SchemeExit as leaving:
+        return leaving.code, None
+    except (SchemeRaised, EshkolError) as failed:
+        error = scheme_error(session, failed) if isinstance(failed, SchemeRaised) else failed
+        if not isinstance(error, Interrupted):
+            return 0, _failure(error, file)
+        if not limit.passed:
+            raise error from None
+        return 0, Failure(file, "", *limit.told())
+    return 0, None
+
+
 def _failure(error: EshkolError, file: str) -> Failure:
     place = file if error.span is None else f"{error.span.file}:{error.span.line}"
     return Failure(place, "", "no error", str(error))
 
 
-def _listen(session: Session, words: Sequence[str] | None) -> None:
-    """Tell the library of tests that it is asked for what came of them, and which are to run."""
+def _listen(session: Session, words: Sequence[str] | None, seconds: float | None) -> None:
+    """Tell the library of tests that it is asked for what came of them, which are to run, and for how long."""
     machine, listen = session.machine, _procedure(session, TESTING, "%listen!")
     strings = [session.native.make(word) for word in words or ()]
     wanted = Root(machine, machine.call("list", *(string.get() for string in strings)))
-    machine.enter(listen.get(), [wanted.get() if words is not None else session.native.make(False).get()])
+    whole = seconds is not None and seconds.is_integer()  # 2 s, not 2.0 s
+    no, longest = (session.native.make(x or False) for x in (None, int(seconds or 0) if whole else seconds))
+    machine.enter(listen.get(), [no.get() if words is None else wanted.get(), longest.get()])
 
 
 def _noted(session: Session) -> Iterator[Test]:

@@ -37,6 +37,16 @@ def c_compiler(what: str = "a library") -> list[str]:
     return list(ZIG)
 
 
+def cross_compiler(target: str, what: str) -> list[str]:
+    """The command of a C compiler for another machine, by zig's name for it; `$CC` is taken to be one."""
+    if os.environ.get("CC"):
+        return c_compiler(what)
+    if find_spec("ziglang") is None:
+        raise BackendUnavailable(f"for {target}, {what} is put together by the compiler in ziglang, which is not here",
+                                 hint="pip install 'eshkol[cross]', or name a compiler for it in CC")  # fmt: skip
+    return [*ZIG, "-target", target]
+
+
 def run_compiler(command: Sequence[str], folder: Path) -> str:
     """What a command of the compiler's prints, run in a folder."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False)

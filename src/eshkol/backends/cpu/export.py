@@ -61,10 +61,13 @@ class _Linked:
 
 
 class Exporter(CpuBackend):
-    """The backend, except that code is collected instead of loaded; None: for this very machine."""
+    """The backend, except that code is collected instead of loaded; None: for this very machine.
 
-    def __init__(self, level: simd.Level | None) -> None:
-        if level is not None and level not in simd.levels():
+    A level that this machine lacks is for those who link for other machines.
+    """
+
+    def __init__(self, level: simd.Level | None, *, elsewhere: bool = False) -> None:
+        if level is not None and level not in simd.levels() and not elsewhere:
             raise BackendUnavailable(
                 f"a library for {level.value} cannot be linked here: this is another kind of machine"
             )
@@ -152,17 +155,54 @@ def write_library(
 
     `level` None compiles for this very machine, else for a plain one of the level. `about` are lines of the header.
     """
-    backend, messages = Exporter(level), _no_messages()
-    written = ExportWriter(backend, model.steps, model.places)
-    ready, calls = CpuSequence.of(written), _call_tables(written, model, backend, messages)
-    tables = export_text.Tables(ready.steps, calls, ready.regions, [*messages], written.counters, written.scratch)
-    required = needs(backend.target)
+    backend = Exporter(level)
+    tables, required = _tables(model, backend), needs(backend.target)
     page = export_text.header(name, model.inputs, model.outputs, [n.name for n in required], about)
 
     def source(homes: Sequence[Homes]) -> str:
         return export_text.source(name, model, tables, list(backend.functions), homes[0], required)
 
     return _put_together(library, name, backend, page, source, [model.constants])
+
+
+def _tables(model: ExportedModel, backend: Exporter) -> export_text.Tables:
+    """A model as data; the backend has the objects of its kernels."""
+    messages = _no_messages()
+    written = ExportWriter(backend, model.steps, model.places)
+    ready, calls = CpuSequence.of(written), _call_tables(written, model, backend, messages)
+    return export_text.Tables(ready.steps, calls, ready.regions, [*messages], written.counters, written.scratch)
+
+
+def model_objects(
+    compiler: Sequence[str],
+    models: Sequence[tuple[str, ExportedModel, str]],
+    level: simd.Level | None,
+    flags: Sequence[str] = (),
+) -> dict[str, bytes]:
+    """The objects that models consist of, by file, with the native runtime.
+
+    Each has a name, and C text that follows its tables, where the plan is called `plan`. The compiler, with further
+    flags, is one for machines of the level, which this one need not be.
+    """
+    backend = Exporter(level, elsewhere=True)
+    with tempfile.TemporaryDirectory(prefix="eshkol-") as folder:
+        made = Path(folder)
+        for name, model, more in models:
+            tables, constants = _tables(model, backend), f"{name}_constants"
+            (made / name).mkdir()
+            (homes,) = _write_constants([model.constants], made / name, constants)
+            required = needs(backend.target)
+            plan = export_text.plan_text(model, tables, list(backend.functions), homes, required, constants)
+            (made / name / f"{name}.c").write_text(f"#include <model.h>\n\n{plan}\n\n{more}\n", encoding="utf-8")
+            (made / name / "constants.s").rename(made / name / f"{name}_constants.s")
+            run_compiler(
+                [*compiler, *FLAGS, *flags, f"-I{RUNTIME}", "-c", f"{name}.c", f"{name}_constants.s"], made / name
+            )
+        found = {path.name: path.read_bytes() for path in made.glob("*/*.o")}
+        version = run_compiler([*compiler, "--version"], made)
+    for part in SOURCES:
+        found[f"{Path(part).stem}.o"] = _runtime_object(compiler, version, part, backend, flags)
+    return found | {f"{prefix}.o": renamed(code, prefix) for prefix, code in backend.objects.items()}
 
 
 @dataclass(frozen=True)
@@ -240,20 +280,25 @@ def _put_together(
     return header
 
 
-def _runtime_object(compiler: Sequence[str], version: str, name: str, backend: CpuBackend) -> bytes:
+def _runtime_object(
+    compiler: Sequence[str], version: str, name: str, backend: CpuBackend, flags: Sequence[str] = ()
+) -> bytes:
     """A part of the native runtime, compiled once and then found in the cache."""
+    flags = (*FLAGS, *flags)
 
     def built() -> bytes:
         with tempfile.TemporaryDirectory() as folder:
-            run_compiler([*compiler, *FLAGS, "-c", str(RUNTIME / name), "-o", "part.o"], Path(folder))
+            run_compiler([*compiler, *flags, "-c", str(RUNTIME / name), "-o", "part.o"], Path(folder))
             return (Path(folder) / "part.o").read_bytes()
 
     sources = b"".join(p.read_bytes() for p in [RUNTIME / name, *sorted(RUNTIME.glob("*.h"))])
-    key = {"runtime": name, "compiler": shlex.join(compiler), "version": version, "flags": " ".join(FLAGS)}
+    key = {"runtime": name, "compiler": shlex.join(compiler), "version": version, "flags": " ".join(flags)}
     return backend.cache.get_or_build({**key, "source": sources}, built, name)
 
 
-def _write_constants(constants: Sequence[Sequence[tuple[int, Array]]], folder: Path) -> list[Homes]:
+def _write_constants(
+    constants: Sequence[Sequence[tuple[int, Array]]], folder: Path, name: str = export_text.CONSTANTS_NAME
+) -> list[Homes]:
     """The constants as assembler text and a file that it includes, equal ones once; the places with their offsets."""
     homes: list[Homes] = []
     written: dict[str, int] = {}
@@ -269,7 +314,7 @@ def _write_constants(constants: Sequence[Sequence[tuple[int, Array]]], folder: P
                 homes[-1].append((place, written[digest]))
         if file.tell() > CONSTANTS_LIMIT:
             limit = f"{CONSTANTS_LIMIT} bytes"
-            raise BackendError(f"{file.tell()} bytes of constants are too many for a library, which takes {limit}",
+            raise BackendError(f"{file.tell()} bytes of constants are too many for one file, which takes {limit}",
                                hint="give the largest tensors as inputs")  # fmt: skip
-    (folder / "constants.s").write_text(export_text.CONSTANTS, encoding="utf-8")
+    (folder / "constants.s").write_text(export_text.CONSTANTS.format(name=name), encoding="utf-8")
     return homes

@@ -24,12 +24,13 @@ __all__ = [
     "functions_text", "header", "quoted", "source",
 ]  # fmt: skip
 
+CONSTANTS_NAME = "eshkol_constants"  # of those of a library's one plan
 CONSTANTS = """\
     .section .rodata
     .balign 64
-    .globl eshkol_constants
-    .hidden eshkol_constants
-eshkol_constants:
+    .globl {name}
+    .hidden {name}
+{name}:
     .incbin "constants.bin"
     .byte 0
     .section .note.GNU-stack,"",%progbits
@@ -106,15 +107,27 @@ def source(
     needs: Sequence[Need],
 ) -> str:  # fmt: skip
     """The C file of a library."""
+    parts = [
+        "#include <model.h>",  # the runtime's, whatever the library is called
+        f'#include "{name}.h"',
+        plan_text(model, tables, functions, constants, needs),
+        functions_text(name, model.inputs, model.outputs),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def plan_text(
+    model: ExportedModel, tables: Tables, functions: Sequence[str], constants: Sequence[tuple[int, int]],
+    needs: Sequence[Need], constants_name: str = CONSTANTS_NAME,
+) -> str:  # fmt: skip
+    """The tables of a plan, as `model.h` describes them, and the plan, which is called so."""
     operands = [
         [(-1 if o.place is None else o.place, o.source, o.size, o.alignment) for o in given]
         for given in (model.inputs, model.outputs)
     ]
     parts = [
-        "#include <model.h>",  # the runtime's, whatever the library is called
-        f'#include "{name}.h"',
         *(f"void {f}(void *, int64_t, int64_t);" for f in functions),
-        "extern const char eshkol_constants[];",
+        f"extern const char {constants_name}[];",
         array_text("eshkol_step", "steps", tables.steps),
         *(_call_arrays(number, call) for number, call in enumerate(tables.calls)),
         array_text("eshkol_model_call", "calls", [_call(number, call) for number, call in enumerate(tables.calls)]),
@@ -136,7 +149,7 @@ def source(
         "steps": "steps", "step_count": len(tables.steps), "calls": "calls", "call_count": len(tables.calls),
         "regions": "regions",
         "place_count": model.places + 1, "counter_count": tables.counters, "arena": model.arena,
-        "scratch": tables.scratch, "homes": "homes", "home_count": len(model.homes), "constants": "eshkol_constants",
+        "scratch": tables.scratch, "homes": "homes", "home_count": len(model.homes), "constants": constants_name,
         "constant_homes": "constant_homes", "constant_count": len(constants), "inputs": "inputs",
         "input_count": len(model.inputs), "outputs": "outputs", "output_count": len(model.outputs), "needs": "needs",
         "need_count": len(needs), "messages": "messages", "message_count": len(tables.messages),
@@ -144,8 +157,7 @@ def source(
     }  # fmt: skip
     plan = ",\n".join(f"    .{field} = {value}" for field, value in fields.items())
     parts.append(f"static const eshkol_model_plan plan = {{\n{plan},\n}};")
-    parts.append(functions_text(name, model.inputs, model.outputs))
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return "\n\n".join(filter(None, parts))
 
 
 def _call_arrays(number: int, call: CallTable) -> str:

@@ -20,6 +20,21 @@ typedef struct {
     uint32_t flags;
 } Site;
 
+/* A procedure on tensors that was compiled with the program (src/eshkol/executable/models.py). */
+enum NumberKind { /* in the order of models.py */
+    NUMBER_BOOL, NUMBER_INT8, NUMBER_INT16, NUMBER_INT32, NUMBER_INT64, NUMBER_UINT8, NUMBER_UINT16, NUMBER_UINT32,
+    NUMBER_FLOAT32, NUMBER_FLOAT64
+};
+typedef struct {
+    int64_t kind, count;
+} Numbers;
+typedef struct {
+    const char *name;
+    const void *plan; /* an eshkol_model_plan */
+    const Numbers *inputs, *outputs;
+    int64_t input_count, output_count;
+} BuiltModel;
+
 typedef struct {
     const void *entry;       /* evaluates the program */
     Value *values;           /* constants, and global variables behind them */
@@ -33,6 +48,8 @@ typedef struct {
     const Site *sites;
     const char *strings;
     const char *hints;       /* rows of three texts: the kind of an error, a pattern of its message, what to do */
+    const BuiltModel *const *models;
+    int64_t model_count;
 } Program;
 enum { NO_SITE = -1 };
 
@@ -47,6 +64,8 @@ uint64_t esk_run_program(Context *, Value *result);
 int esk_report(Context *, Value condition, FILE *);
 /* File and line of the innermost of these return addresses that is not in the library; false where there is none. */
 bool esk_place_of(const uint64_t *addresses, int64_t count, char *text, size_t room);
+/* What %run-built does. */
+Value esk_run_built(Context *, Value number, Value arrays);
 void esk_tell_hint(FILE *, const char *kind, const char *message);
 
 #pragma GCC visibility pop

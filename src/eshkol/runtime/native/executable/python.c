@@ -1,5 +1,6 @@
 /* What stands for the bridge to Python (../scheme/python.c) in programs that were built ahead of time: procedures that
  * would call it are there, bear their names, and say what is missing when they are called. */
+#include "program.h"
 #include "python.h"
 
 static _Noreturn void no_python(Context *context, const char *who) {
@@ -100,5 +101,6 @@ const Primitive esk_python_primitives[] = {
     ESK_PRIMITIVE_1("%python-object?", "(%python-object? object)", is_python_object, ""),
     ESK_PRIMITIVE_1("tensor?", "(tensor? object)", is_tensor, ""),
     ESK_PRIMITIVE_1("%set-differentiated-call!", "(%set-differentiated-call! procedure)", set_differentiated_call, ""),
+    ESK_PRIMITIVE_2("%run-built", "(%run-built number arrays)", esk_run_built, ""),
     {0},
 };

@@ -560,6 +560,12 @@ static Value set_differentiated_call(Context *context, Value procedure) {
     return ESK_UNSPECIFIED;
 }
 
+/* Executables have this, where Python computes otherwise (../executable/models.c). */
+static Value run_built(Context *context, Value number, Value arrays) {
+    (void)number, (void)arrays;
+    esk_fail(context, ERROR_SYSTEM, "%run-built", "only what `eshkol build` makes has such procedures", 0);
+}
+
 const Primitive esk_python_primitives[] = {
     {"%python-procedure", "(%python-procedure argument ...)", 0, -1, CALL_ENTRY, NULL,
      "What procedures that call Python are made of."}, /* the first row: see python_procedure */
@@ -577,5 +583,7 @@ const Primitive esk_python_primitives[] = {
     ESK_PRIMITIVE_1("%set-differentiated-call!", "(%set-differentiated-call! procedure)", set_differentiated_call,
                     "The procedure that is called with a Python object, a list of arguments of which some are "
                     "differentiated numbers, and who or #f."),
+    ESK_PRIMITIVE_2("%run-built", "(%run-built number arrays)", run_built,
+                    "Calls what was compiled when the program was built: vectors of numbers to vectors of numbers."),
     {0},
 };
