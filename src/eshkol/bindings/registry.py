@@ -24,6 +24,7 @@ MODULES = {
     "compile": "eshkol.bindings.compilation",
     "pending": "eshkol.bindings.pending",
     "picture": "eshkol.bindings.pictures",
+    "profile": "eshkol.bindings.profiles",
     "numbers": "eshkol.bindings.numbers",
     "shown": "eshkol.bindings.shown",
     "python": "eshkol.bindings.objects",

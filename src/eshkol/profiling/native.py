@@ -9,13 +9,14 @@ from __future__ import annotations
 import ctypes
 import os
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eshkol.errors import EshkolError
-from eshkol.runtime.library import native
+from eshkol.runtime.library import PATH, native
 
 NO_STACK = (1 << 32) - 1
 _WORD = "<u8"
@@ -66,6 +67,14 @@ class Found:
         return self.addresses[int(row["first"]) : int(row["first"]) + int(row["depth"])].tolist()
 
 
+@cache
+def _locked() -> ctypes.PyDLL:
+    """The same library; calls through it keep Python's lock."""
+    library = ctypes.PyDLL(str(PATH))
+    library.eshkol_callbacks_end.restype, library.eshkol_callbacks_end.argtypes = None, [ctypes.c_void_p]
+    return library
+
+
 def _checked(what: str, status: int) -> None:
     if status:
         raise EshkolError(f"{what} cannot be profiled: {os.strerror(status)}")
@@ -76,63 +85,54 @@ class Watch:
 
     def __init__(self) -> None:
         library = self._library = native()
-        library.eshkol_sampler_start.argtypes = [ctypes.c_uint64]
+        library.eshkol_sampler_start.argtypes = [ctypes.c_uint64, ctypes.c_int]
         library.eshkol_sampler_watch.argtypes = [ctypes.c_uint32, ctypes.c_void_p]
         library.eshkol_sampler_unwatch.argtypes = library.eshkol_heaps_forget.argtypes = [ctypes.c_void_p]
         library.eshkol_kernels_stop.restype = library.eshkol_callbacks_stop.restype = ctypes.c_int64
-        library.eshkol_callbacks_start.argtypes = [ctypes.c_void_p]
-        self.sampling = self._kernels = self._heaps = self._callbacks = False
+        library.eshkol_callbacks_start.argtypes = [ctypes.c_void_p, ctypes.c_int]
+        self.sampling = False
 
     def begin(self) -> None:
         """Empty the tables."""
         if self._library.eshkol_profile_begin():
             raise MemoryError("no memory for a profile")
 
-    def samples(self, nanoseconds: int) -> bool:
-        """Sample threads; False where the system has no way."""
-        self.sampling = self._library.eshkol_sampler_start(nanoseconds) == 0
-        return self.sampling
+    def start(self, nanoseconds: int, *, kernels: bool, heaps: bool, anew: bool = True) -> None:
+        """Watch; or go on with what is in the tables. Threads are sampled where the system has a way: see `sampling`."""
+        library = self._library
+        self.sampling = library.eshkol_sampler_start(nanoseconds, anew) == 0
+        keep = ctypes.cast(ctypes.pythonapi.Py_IncRef, ctypes.c_void_p)
+        _checked("calls of Python", library.eshkol_callbacks_start(keep, anew))
+        if kernels:
+            _checked("kernels", library.eshkol_kernels_start(anew))
+        if heaps:
+            _checked("memory", library.eshkol_heaps_start(anew))
 
     def thread(self, number: int, context: int | None) -> None:
         """Sample a thread that runs Scheme in a context, or is one of Python's."""
         if self.sampling:
             self._library.eshkol_sampler_watch(number, context)
 
-    def kernels(self) -> None:
-        """Take down what kernels take."""
-        _checked("kernels", self._library.eshkol_kernels_start())
-        self._kernels = True
-
-    def heaps(self) -> None:
-        """Take down who allocates, and collections."""
-        _checked("memory", self._library.eshkol_heaps_start())
-        self._heaps = True
-
-    def callbacks(self) -> None:
-        """Take down what calls of Python take."""
-        keep = ctypes.cast(ctypes.pythonapi.Py_IncRef, ctypes.c_void_p)
-        _checked("calls of Python", self._library.eshkol_callbacks_start(keep))
-        self._callbacks = True
-
     def forget(self, context: int) -> None:
         """A context is about to be given back."""
         self._library.eshkol_sampler_unwatch(context)
         self._library.eshkol_heaps_forget(context)
 
+    def end(self) -> None:
+        """Let go of the callables that C has kept."""
+        _locked().eshkol_callbacks_end(ctypes.cast(ctypes.pythonapi.Py_DecRef, ctypes.c_void_p))
+
     def stop(self) -> Found:
-        """What was found."""
+        """Watch no more; what was found until now."""
         library = self._library
-        if self.sampling:
-            library.eshkol_sampler_stop()
-        kernels = library.eshkol_kernels_stop() if self._kernels else 0
-        if self._heaps:
-            library.eshkol_heaps_stop()
-        callbacks = library.eshkol_callbacks_stop() if self._callbacks else 0
+        library.eshkol_sampler_stop()
+        kernels, callbacks = library.eshkol_kernels_stop(), library.eshkol_callbacks_stop()
+        library.eshkol_heaps_stop()
         profile = _Profile.in_dll(library, "eshkol_profile")
         stacks = profile.stack_count
         rows = {
             "stacks": stacks, "samples": profile.sample_count, "kernels": kernels, "calls": profile.call_count,
-            "collections": profile.collection_count, "sites": stacks if self._heaps else 0, "callbacks": callbacks,
+            "collections": profile.collection_count, "sites": stacks, "callbacks": callbacks,
         }  # fmt: skip
         tables = {name: _table(getattr(profile, name), count, np.dtype(_TABLES[name])) for name, count in rows.items()}
         tables["kernels"] = tables["kernels"][tables["kernels"]["sequence"] != 0]
@@ -144,7 +144,7 @@ class Watch:
         )  # fmt: skip
 
 
-def _table(address: int, count: int, dtype: np.dtype[Any]) -> Any:
+def _table(address: int | None, count: int, dtype: np.dtype[Any]) -> Any:
     """A copy of the rows that lie at an address."""
     if not count or not address:
         return np.zeros(0, dtype)
@@ -152,11 +152,9 @@ def _table(address: int, count: int, dtype: np.dtype[Any]) -> Any:
 
 
 def _called(rows: Any) -> list[tuple[Any, int, int]]:
-    """The callables, which C has held until now."""
+    """The callables."""
     found = []
     for function, count, total in rows[rows["count"] != 0].tolist():
-        called = ctypes.cast(function, ctypes.py_object).value if function else None
-        if function:
-            ctypes.pythonapi.Py_DecRef(ctypes.py_object(called))
+        called = ctypes.cast(function, ctypes.py_object).value if function else None  # C keeps it
         found.append((called, count, total))
     return found

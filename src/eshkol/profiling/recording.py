@@ -29,6 +29,7 @@ from eshkol.support.observing import REGION, Span
 
 HERTZ = 500
 MOST_SPANS = 1 << 18
+NO_SAMPLES = "this system has no way to sample threads: procedures and lines are not told"
 _STARTING = threading.Lock()
 _current: list[Recording] = []  # one or none
 
@@ -46,7 +47,7 @@ class Recording:
     def __init__(self, hertz: int = HERTZ, *, kernels: bool = True, memory: bool = False) -> None:
         if not 1 <= hertz <= 10_000:
             raise EshkolError(f"a profile takes from 1 to 10000 samples a second, not {hertz}")
-        self._hertz, self._kernels, self._memory = hertz, kernels, memory
+        self._hertz, self._kernels, self.memory = hertz, kernels, memory
         self.spans: list[Span] = []
         self.lost_spans = 0
         self._sequences: list[Any] = []
@@ -64,6 +65,10 @@ class Recording:
         self._spent = 0
         self._watch = Watch()
 
+    def again(self) -> Recording:
+        """Another of the same kind."""
+        return Recording(self._hertz, kernels=self._kernels, memory=self.memory)
+
     # ---- beginning and ending ------------------------------------------------------------------------------------
 
     def start(self) -> Recording:
@@ -76,25 +81,23 @@ class Recording:
         try:
             self._sequences.extend(sequence.LIVING.values())
             self._listen()
-            sampled = self._watch.samples(1_000_000_000 // self._hertz)
-            self.notes = [] if sampled else ["this system has no way to sample threads: procedures and lines are not told"]
-            for machine in tuple(Machine.living):
-                self.runs(machine)
-            if self._before is not None:
-                self._spent = time.thread_time_ns()
-                self._watch.thread(threading.get_native_id(), None)
-            self._watch.callbacks()
-            if self._kernels:
-                self._watch.kernels()
-            if self._memory:
-                self._watch.heaps()
+            self._begin(anew=True)
             self.begin, self._processor = time.monotonic_ns(), time.process_time_ns()
             observing.watcher = self
         except BaseException:
-            self._leave()
             self._watch.stop()
+            self._leave()
             raise
         return self
+
+    def _begin(self, *, anew: bool) -> None:
+        self._watch.start(1_000_000_000 // self._hertz, kernels=self._kernels, heaps=self.memory, anew=anew)
+        self.notes = [] if self._watch.sampling else [NO_SAMPLES]
+        for machine in tuple(Machine.living):
+            self.runs(machine)
+        if self._before is not None:
+            self._spent = time.thread_time_ns()
+            self._watch.thread(threading.get_native_id(), None)
 
     def _listen(self) -> None:
         """Python's own frames are taken down by its handler of the signal, which only its main thread has."""
@@ -117,9 +120,9 @@ class Recording:
                 signal.signal(signal.SIGPROF, before)
 
     def stop(self) -> Profile:
-        """What was found."""
-        if current() is not self:
-            raise EshkolError("this profile is not being taken", hint="a profile ends once")
+        """What was found; nothing is watched any more."""
+        self._own()
+        self._collect()
         end, processor = time.monotonic_ns(), time.process_time_ns() - self._processor
         observing.watcher = None
         found = self._watch.stop()
@@ -127,9 +130,31 @@ class Recording:
         for thread in tuple(self._regions):
             while self._regions[thread]:
                 self._close(thread)
-        profile = self._told(found, end, processor)
-        self._sequences.clear()
-        return profile
+        try:
+            return self._told(found, end, processor)
+        finally:
+            self._watch.end()
+            self._sequences.clear()
+
+    def so_far(self) -> Profile:
+        """What was found until now."""
+        self._own()
+        found = self._watch.stop()
+        try:
+            return self._told(found, time.monotonic_ns(), time.process_time_ns() - self._processor)
+        finally:
+            self._begin(anew=False)
+
+    def _own(self) -> None:
+        if current() is not self:
+            raise EshkolError("this profile is not being taken", hint="a profile ends once")
+
+    def _collect(self) -> None:
+        """So that what is alive at the end is known: on Scheme's thread, if this is it."""
+        thread = threading.get_native_id()
+        for machine in tuple(Machine.living) if self.memory else ():
+            if machine.context and machine.native_thread == thread:
+                machine.call("collect-garbage")
 
     # ---- what is told meanwhile (support/observing.py) ------------------------------------------------------------
 
@@ -161,7 +186,7 @@ class Recording:
             self._calls.append((begin, time.monotonic_ns(), thread, stack))
 
     def lent(self, lease: int, size: int) -> None:
-        if not self._memory:
+        if not self.memory:
             return
         frame = self._line() if size > 0 else None
         with self._lock:
@@ -223,13 +248,13 @@ class Recording:
         ]
         return Profile(
             begin=self.begin, end=end, processor=processor, samples=self._samples(found, stacks), kernels=kernels,
-            calls=calls, spans=self.spans,
+            calls=calls, spans=[*self.spans],
             collections=[Collection(*row[:4]) for row in found.collections.tolist()],
             allocations=[
                 Allocation(stacks[k], *map(int, row))
                 for k, row in enumerate(found.sites.tolist()) if row[0]
             ],
-            heap_peak=found.heap_peak, tensor_peak=self._peak, tensor_timeline=self._timeline,
+            heap_peak=found.heap_peak, tensor_peak=self._peak, tensor_timeline=[*self._timeline],
             tensors=sorted(((f, n) for f, n in self._at_peak.items() if n), key=lambda one: -one[1]),
             callbacks=[Callback(_callable(f), n, total) for f, n, total in found.callbacks],
             notes=[*self.notes, *self._lost(found)],

@@ -128,6 +128,7 @@ def _declare(library: ctypes.CDLL) -> None:
         "esk_new_context": (pointer, (word,)),
         "esk_free_context": (None, (pointer,)),
         "esk_use_this_thread": (None, (pointer,)),
+        "esk_heap_statistic": (long, (pointer, long)),
         "esk_enter": (word, (pointer, Value, values, long, values)),
         "esk_enter_form": (word, (pointer, Value, values)),
         "esk_interrupt": (None, (pointer,)),

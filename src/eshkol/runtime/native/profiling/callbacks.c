@@ -34,10 +34,11 @@ static void called(void *function, bool ended)
     row->total += took;
 }
 
-int eshkol_callbacks_start(void (*python_keeps)(void *))
+/* Begins to watch, or, unless `anew`, goes on: 0, or an errno value. */
+int eshkol_callbacks_start(void (*python_keeps)(void *), int anew)
 {
     if (!rows && !(rows = eshkol_profile_map((MOST_CALLBACKS + 1) * sizeof *rows))) return ENOMEM;
-    eshkol_profile_forget(rows, (MOST_CALLBACKS + 1) * sizeof *rows);
+    if (anew) eshkol_profile_forget(rows, (MOST_CALLBACKS + 1) * sizeof *rows);
     keep = python_keeps;
     under_way.depth = 0;
     eshkol_profile.callbacks = rows;
@@ -50,4 +51,14 @@ int64_t eshkol_callbacks_stop(void)
 {
     __atomic_store_n(&esk_python_watcher, NULL, __ATOMIC_RELEASE);
     return MOST_CALLBACKS + 1;
+}
+
+/* What was found is not needed any more, and the functions need not be kept; with Python's lock held. */
+void eshkol_callbacks_end(void (*let_go)(void *))
+{
+    for (int i = 0; rows && i < MOST_CALLBACKS; i++) {
+        void *function = (void *)(uintptr_t)rows[i].function;
+        rows[i].function = 0;
+        if (function) let_go(function);
+    }
 }

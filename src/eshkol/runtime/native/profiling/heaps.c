@@ -100,8 +100,8 @@ static void collected(Context *context)
 
 static const HeapWatcher watcher = {cells, allocated, collecting, collected};
 
-/* Begins to watch all heaps: 0, or an errno value. */
-int eshkol_heaps_start(void)
+/* Begins to watch all heaps, or, unless `anew`, goes on: 0, or an errno value. */
+int eshkol_heaps_start(int anew)
 {
     if (!sites) {
         ProfileSite *first = eshkol_profile_map(MOST_SITES * sizeof *first);
@@ -110,10 +110,12 @@ int eshkol_heaps_start(void)
         if (!objects) return ENOMEM;
         sites = first;
     }
-    eshkol_profile_forget(sites, MOST_SITES * sizeof *sites);
-    object_count = begun = before = alive = 0;
-    last_point = profile_now(CLOCK_MONOTONIC);
-    state = last_point | 1;
+    if (anew) {
+        eshkol_profile_forget(sites, MOST_SITES * sizeof *sites);
+        object_count = begun = before = alive = 0;
+        last_point = profile_now(CLOCK_MONOTONIC);
+        state = last_point | 1;
+    }
     eshkol_profile.sites = sites;
     eshkol_profile.collections = collections;
     __atomic_store_n(&esk_heap_watcher, &watcher, __ATOMIC_RELEASE);

@@ -36,9 +36,9 @@ static void called(const eshkol_sequence *sequence, int64_t step, uint64_t begin
     pthread_mutex_unlock(&lock);
 }
 
-/* Begins to watch kernels: 0, or an errno value. The table has MOST_KERNELS rows, of which those without a sequence
+/* Begins to watch kernels, or, unless `anew`, goes on: 0, or an errno value. The table has MOST_KERNELS rows, of which those without a sequence
  * are free. */
-int eshkol_kernels_start(void)
+int eshkol_kernels_start(int anew)
 {
     if (!kernels) {
         ProfileKernel *rows = eshkol_profile_map(MOST_KERNELS * sizeof *rows);
@@ -46,7 +46,7 @@ int eshkol_kernels_start(void)
         if (!calls) return ENOMEM;
         kernels = rows;
     }
-    eshkol_profile_forget(kernels, MOST_KERNELS * sizeof *kernels);
+    if (anew) eshkol_profile_forget(kernels, MOST_KERNELS * sizeof *kernels);
     eshkol_profile.kernels = kernels;
     eshkol_profile.calls = calls;
     __atomic_store_n(&eshkol_sequence_watcher, called, __ATOMIC_RELEASE);

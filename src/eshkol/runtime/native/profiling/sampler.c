@@ -133,12 +133,13 @@ static void *sample(void *nothing)
     return nothing;
 }
 
-/* Begins to sample, a thread every `nanoseconds` of its processor time: 0, or an errno value. */
-int eshkol_sampler_start(uint64_t nanoseconds)
+/* Begins to sample, a thread every `nanoseconds` of its processor time, or, unless `anew`, goes on: 0, or an errno
+ * value. */
+int eshkol_sampler_start(uint64_t nanoseconds, int anew)
 {
     if (atomic_load(&running)) return EBUSY;
     if (!samples && !(samples = eshkol_profile_map(MOST_SAMPLES * sizeof *samples))) return ENOMEM;
-    atomic_store(&taken, 0);
+    if (anew) atomic_store(&taken, 0);
     period = nanoseconds;
     struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_RESTART};
     ours.sa_sigaction = on_signal;
@@ -198,7 +199,7 @@ void eshkol_sampler_unwatch(const Context *context)
 }
 
 #else /* other systems tell the processor time of a thread in other ways */
-int eshkol_sampler_start(uint64_t nanoseconds) { (void)nanoseconds; return ENOSYS; }
+int eshkol_sampler_start(uint64_t nanoseconds, int anew) { (void)nanoseconds, (void)anew; return ENOSYS; }
 void eshkol_sampler_stop(void) {}
 int eshkol_sampler_watch(uint32_t thread, Context *context) { (void)thread, (void)context; return ENOSYS; }
 void eshkol_sampler_unwatch(const Context *context) { (void)context; }

@@ -93,7 +93,11 @@ __attribute__((no_sanitize_address)) int esk_interrupted_frames(const Context *c
     }
     *kind = context->heap->collecting ? ESK_IN_COLLECTOR : ESK_IN_SCHEME;
     const uint64_t *frame = (const uint64_t *)pointer, *word = (const uint64_t *)((low + 7) & ~(uint64_t)7);
-    for (int i = 0; i < WORDS_LOOKED_AT && !leads_to(entry->base, frame, (const char *)low); i++) frame = word++;
+    for (int i = 0; !leads_to(entry->base, frame, (const char *)low); i++, frame = word++)
+        if (i == WORDS_LOOKED_AT || (const char *)word > entry->base) {
+            *kind = ESK_IN_HOST;
+            return 0;
+        }
     return walk_from(entry, frame, addresses);
 }
 
