@@ -6,11 +6,12 @@ calls of one kernel on the same shapes from one line are one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from eshkol.errors import EshkolError
+from eshkol.profiling.frames import Stack
 from eshkol.schedule.plan.steps import Launch, OnHost, Plan, Together, walk
 from eshkol.schedule.plan.work import PlanWork, Work
 
@@ -86,22 +87,27 @@ def _joined(works: list[Work]) -> Work:
     )  # fmt: skip
 
 
-def kernels_of(rows: Any, sequences: Iterable[Any]) -> tuple[list[Kernel], dict[tuple[int, int], int]]:
-    """The kernels, those that took most first, and which of them is meant by (sequence, step)."""
+def kernels_of(
+    rows: Any, sequences: Iterable[Any], stacks: Mapping[int, Stack]
+) -> tuple[list[Kernel], dict[tuple[int, int, int], int]]:
+    """The kernels, those that took most first, and which of them is meant by (sequence, step, stack of Scheme)."""
     works: dict[int, PlanWork] = {}
     known = {native.address: native for native in sequences}
     told: dict[int, _Sequence] = {}
     found: dict[Work, Kernel] = {}
-    meant: dict[tuple[int, int], Work] = {}
-    for address, step, count, total, least, most in rows.tolist():
+    meant: dict[tuple[int, int, int], Work] = {}
+    for address, step, stack, count, total, least, most in rows.tolist():
         if address not in told and address in known:
             told[address] = _Sequence(known[address], works)
         work = told[address].work(step) if address in told else _UNKNOWN
+        line = next((frame for frame in reversed(stacks.get(stack, ())) if frame.is_own), None)
+        if line is not None and not work.file:
+            work = replace(work, file=line.file, line=line.line)
         kernel = found.setdefault(work, Kernel(work))
         kernel.count += count
         kernel.total += total
         kernel.least, kernel.most = min(kernel.least, least), max(kernel.most, most)
-        meant[address, step] = work
+        meant[address, step, stack] = work
     ordered = sorted(found.values(), key=lambda kernel: -kernel.total)
     places = {kernel.work: k for k, kernel in enumerate(ordered)}
     return ordered, {key: places[work] for key, work in meant.items()}

@@ -23,8 +23,8 @@ _WORD = "<u8"
 _TABLES: dict[str, list[tuple[str, str]]] = {  # as the structures of profiling.h lie
     "stacks": [("hash", _WORD), ("first", _WORD), ("depth", "<u4"), ("kind", "<u4")],
     "samples": [("time", _WORD), ("weight", _WORD), ("stack", "<u4"), ("thread", "<u4")],
-    "kernels": [(name, _WORD) for name in ("sequence", "step", "count", "total", "least", "most")],
-    "calls": [("sequence", _WORD), ("begin", _WORD), ("end", _WORD), ("step", "<u4"), ("thread", "<u4")],
+    "kernels": [(name, _WORD) for name in ("sequence", "step", "stack", "count", "total", "least", "most")],
+    "calls": [(n, _WORD) for n in ("sequence", "begin", "end")] + [(n, "<u4") for n in ("step", "stack", "thread", "_")],
     "collections": [(name, _WORD) for name in ("begin", "end", "before", "after", "context")],
     "sites": [(name, _WORD) for name in ("handed_out", "live", "at_peak")],
     "callbacks": [(name, _WORD) for name in ("function", "count", "total")],

@@ -28,6 +28,7 @@ from eshkol.support import observing
 from eshkol.support.observing import REGION, Span
 
 HERTZ = 500
+OURS = "eshkol.bindings.profiles."  # callables that a program has by this very profile
 MOST_SPANS = 1 << 18
 NO_SAMPLES = "this system has no way to sample threads: procedures and lines are not told"
 _STARTING = threading.Lock()
@@ -240,11 +241,11 @@ class Recording:
     def _told(self, found: Found, end: int, processor: int) -> Profile:
         frames = SchemeFrames(tuple(Machine.living))
         stacks = [frames.stack(found.frames(k), int(found.stacks[k]["kind"])) for k in range(len(found.stacks))]
-        kernels, numbers = kernels_of(found.kernels, self._sequences)
+        kernels, numbers = kernels_of(found.kernels, self._sequences, dict(enumerate(stacks)))
         calls = [
             KernelCall(numbers[key], begin, ended, thread)
-            for sequence, begin, ended, step, thread in found.calls.tolist()
-            if (key := (sequence, step)) in numbers
+            for sequence, begin, ended, step, stack, thread, _ in found.calls.tolist()
+            if (key := (sequence, step, stack)) in numbers
         ]
         return Profile(
             begin=self.begin, end=end, processor=processor, samples=self._samples(found, stacks), kernels=kernels,
@@ -256,7 +257,10 @@ class Recording:
             ],
             heap_peak=found.heap_peak, tensor_peak=self._peak, tensor_timeline=[*self._timeline],
             tensors=sorted(((f, n) for f, n in self._at_peak.items() if n), key=lambda one: -one[1]),
-            callbacks=[Callback(_callable(f), n, total) for f, n, total in found.callbacks],
+            callbacks=[
+                Callback(name, n, total)
+                for f, n, total in found.callbacks if not (name := _callable(f)).startswith(OURS)
+            ],
             notes=[*self.notes, *self._lost(found)],
         )  # fmt: skip
 

@@ -7,7 +7,7 @@ the modules beside this one.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -189,8 +189,10 @@ class Profile:
 
     @cached_property
     def peaks(self) -> Peaks:
-        """What the machine can do at most; measured now, if it never was."""
-        return peaks()
+        """What the machine can do at most: measured now, if it never was, or what a kernel here did at its best."""
+        measured = peaks()
+        done = [kernel.work.operations / kernel.least * 1e9 for kernel in self.kernels if kernel.least]
+        return measured._replace(operations_a_second=max([measured.operations_a_second, *done]))
 
     # ---- ways to look at it ------------------------------------------------------------------------------------------
 
@@ -235,20 +237,30 @@ class Profile:
 
         _write(path, svg(self))
 
+    def text(self, path: AnyPath) -> None:
+        """The tables."""
+        _write(path, self.table() + "\n")
+
     def save(self, path: AnyPath) -> None:
         """Write it as the name says: .html, .svg, .speedscope.json, .json (a Chrome trace), .txt."""
-        name = str(path).lower()
-        ways: Iterable[tuple[str, Callable[[AnyPath], None]]] = (
-            (".html", self.html), (".svg", self.flamegraph), (".speedscope.json", self.speedscope),
-            (".json", self.chrome_trace), (".txt", lambda p: _write(p, self.table() + "\n")),
-        )  # fmt: skip
-        for ending, way in ways:
-            if name.endswith(ending):
-                return way(path)
-        raise EshkolError(
-            f"a profile is not written as {Path(path).name!r}",
-            hint="the name says how: .html, .svg, .speedscope.json, .json (a Chrome trace) or .txt",
-        )
+        way(path)(self, path)
+
+
+WAYS: tuple[tuple[str, Callable[[Profile, AnyPath], None]], ...] = (
+    (".html", Profile.html), (".svg", Profile.flamegraph), (".speedscope.json", Profile.speedscope),
+    (".json", Profile.chrome_trace), (".txt", Profile.text),
+)  # fmt: skip
+
+
+def way(path: AnyPath) -> Callable[[Profile, AnyPath], None]:
+    """How a file of that name is written."""
+    for ending, how in WAYS:
+        if str(path).lower().endswith(ending):
+            return how
+    raise EshkolError(
+        f"a profile is not written as {Path(path).name!r}",
+        hint="the name says how: .html, .svg, .speedscope.json, .json (a Chrome trace) or .txt",
+    )
 
 
 def _without_inner(spans: list[Span]) -> list[tuple[Span, int]]:

@@ -1,5 +1,6 @@
-/* What kernels take: every call of a sequence (sequence.h), summed up by its step, and the first million one by one. */
+/* What kernels take: every call of a sequence (sequence.h), summed up by its step and the stack of Scheme around it, and the first million one by one. */
 #include "profiling.h"
+#include "../scheme/value.h"
 #include "../sequence.h"
 
 #include <errno.h>
@@ -14,14 +15,18 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void called(const eshkol_sequence *sequence, int64_t step, uint64_t begin, uint64_t end)
 {
     const uint64_t key = (uint64_t)(uintptr_t)sequence, took = end - begin;
-    uint64_t at = (key ^ (uint64_t)step * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu >> 48;
+    uint64_t found[PROFILE_FRAMES];
+    int depth = esk_waiting_frames(found, PROFILE_FRAMES);
+    uint32_t stack = depth ? eshkol_profile_stack(found, depth, ESK_IN_PYTHON, true) : PROFILE_FULL;
+    uint64_t at = (key ^ ((uint64_t)step << 20 | stack) * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu >> 48;
     pthread_mutex_lock(&lock);
-    while (kernels[at].sequence && !(kernels[at].sequence == key && kernels[at].step == (uint64_t)step))
+    while (kernels[at].sequence &&
+           !(kernels[at].sequence == key && kernels[at].step == (uint64_t)step && kernels[at].stack == stack))
         at = (at + 1) % MOST_KERNELS;
     ProfileKernel *row = &kernels[at];
     if (row->sequence || eshkol_profile.kernel_count < ROOM) {
         if (!row->sequence) {
-            *row = (ProfileKernel){.sequence = key, .step = (uint64_t)step, .least = took};
+            *row = (ProfileKernel){.sequence = key, .step = (uint64_t)step, .stack = stack, .least = took};
             eshkol_profile.kernel_count++;
         }
         row->count++;
@@ -30,7 +35,7 @@ static void called(const eshkol_sequence *sequence, int64_t step, uint64_t begin
         if (took > row->most) row->most = took;
     }
     if (eshkol_profile.call_count < MOST_CALLS)
-        calls[eshkol_profile.call_count++] = (ProfileCall){key, begin, end, (uint32_t)step, eshkol_profile_thread()};
+        calls[eshkol_profile.call_count++] = (ProfileCall){key, begin, end, (uint32_t)step, stack, eshkol_profile_thread(), 0};
     else
         eshkol_profile.calls_lost++;
     pthread_mutex_unlock(&lock);

@@ -25,12 +25,12 @@ typedef struct {
 
 /* A step of a sequence: how often it ran, and how long. */
 typedef struct {
-    uint64_t sequence, step, count, total, least, most;
+    uint64_t sequence, step, stack /* of Scheme, or PROFILE_FULL */, count, total, least, most;
 } ProfileKernel;
 
 typedef struct {
     uint64_t sequence, begin, end;
-    uint32_t step, thread;
+    uint32_t step, stack, thread, unused;
 } ProfileCall;
 
 /* A collection, or a moment between two: what was alive, as far as is known. */

@@ -101,6 +101,10 @@ __attribute__((no_sanitize_address)) int esk_interrupted_frames(const Context *c
     return walk_from(entry, frame, addresses);
 }
 
+int esk_waiting_frames(uint64_t *addresses, int room) {
+    return esk_current ? (int)esk_left_trace(esk_current, addresses, room) : 0;
+}
+
 Value esk_trace(Context *context, int most) {
     uint64_t addresses[MOST_ADDRESSES];
     int count = walk_frames(context, addresses);
