@@ -1,12 +1,13 @@
 """Profiles for programs in Scheme: begun, ended, named in parts, reported and written to files.
 
-Comes in: values as Scheme gives them. Goes out: `Report`s, which print as tables. The report that was made last is kept,
-so that `(profile-export path)` needs no other argument.
+Comes in: values as Scheme gives them. Goes out: `Report`s, which print as tables. The report that was made last is
+kept, so that `(profile-export path)` needs no other argument.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from eshkol.bindings.pending import settle
@@ -15,12 +16,12 @@ from eshkol.profiling import Profile, Recording, current
 from eshkol.profiling.tables import amount, summary
 from eshkol.runtime.scheme import Machine
 from eshkol.runtime.scheme_table import layout
-from eshkol.runtime.values import Symbol
 from eshkol.support.observing import COMPILE, LOADER, REGION, TRANSFER
 from eshkol.tensors.usage import memory_usage
 
+KINDS = {"regions": REGION, "compiling": COMPILE, "loaders": LOADER, "transfers": TRANSFER}
 _last: list[Report] = []  # one, or none
-HINT = "(with-profile \"name\" body ...), or (profile-start) … (profile-stop)"
+HINT = '(with-profile "name" body ...), or (profile-start) … (profile-stop)'
 
 
 class Report:
@@ -38,17 +39,14 @@ class Report:
             "kernels": lambda: [[k.work.name, k.count, k.total * 1e-9] for k in self.profile.kernels],
             "allocations": lambda: [[name, size] for name, size in self.profile.allocated()],
             "pauses": lambda: self.profile.pauses,
-            **{
-                name: lambda kind=kind: [[s.name, s.count, s.seconds] for s in self.profile.stages(kind)]
-                for name, kind in (
-                    ("regions", REGION), ("compiling", COMPILE), ("loaders", LOADER), ("transfers", TRANSFER),
-                )
-            },
+            **{name: partial(self._stages, kind) for name, kind in KINDS.items()},
         }  # fmt: skip
-        name = part.name if isinstance(part, Symbol) else part
-        if name not in parts:
-            raise EshkolError(f"a report has no part {name!r}", hint=f"its parts: {', '.join(parts)}")
-        return parts[name]()
+        if not isinstance(part, str) or part not in parts:
+            raise EshkolError(f"a report has no part {part!r:.80}", hint=f"its parts: {', '.join(parts)}")
+        return parts[str(part)]()
+
+    def _stages(self, kind: str) -> list[list[Any]]:
+        return [[stage.name, stage.times, stage.seconds] for stage in self.profile.stages(kind)]
 
     def scheme_text(self) -> str:
         return self.profile.table()
@@ -63,10 +61,8 @@ def _kept(profile: Profile) -> Report:
 
 
 def _name(name: Any, who: str) -> str:
-    if isinstance(name, Symbol):
-        return name.name
-    if isinstance(name, str):
-        return name
+    if isinstance(name, str):  # symbols are strings, too
+        return str(name)
     raise EshkolError(f"{who}: a part of a program is named by a string or a symbol, not {name!r}")
 
 
@@ -77,7 +73,7 @@ def _running(who: str) -> Recording:
     return recording
 
 
-# ---- beginning and ending ------------------------------------------------------------------------------------------------
+# ---- beginning and ending --------------------------------------------------------------------------------------------
 
 
 def start(memory: bool = False) -> None:
@@ -134,7 +130,7 @@ def leave_part(name: Any, ends: bool) -> None:
         recording.close(_name(name, "with-profile"))
 
 
-# ---- reports -------------------------------------------------------------------------------------------------------------
+# ---- reports ---------------------------------------------------------------------------------------------------------
 
 
 def report() -> Report:
@@ -180,7 +176,7 @@ def export(*given: Any) -> None:
     _exported("profile-export", given, Profile.save)
 
 
-# ---- memory --------------------------------------------------------------------------------------------------------------
+# ---- memory ----------------------------------------------------------------------------------------------------------
 
 
 def _heaps() -> tuple[int, int]:

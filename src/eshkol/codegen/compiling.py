@@ -60,9 +60,7 @@ def llvm_text(
         return _llvm_text(unit, forms, tail, quick, alike)
 
 
-def _llvm_text(
-    unit: Unit, forms: list[Node], tail: bool, quick: bool, alike: bool
-) -> tuple[str, UnitModule, Analysis]:
+def _llvm_text(unit: Unit, forms: list[Node], tail: bool, quick: bool, alike: bool) -> tuple[str, UnitModule, Analysis]:
     module = AlikeModule(table()) if alike else UnitModule(table(), is_quick=quick)
     analysis = Analysis.of(forms)
     emit_unit(Shared(module, analysis, unit.cells, source_text), forms, unit.name, tail)

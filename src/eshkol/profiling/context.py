@@ -27,7 +27,9 @@ class profile:
 
     def __enter__(self) -> profile:
         if self._recording is None:
-            raise EshkolError("this profile was taken already", hint="each block has a profile of its own: ek.profile()")
+            raise EshkolError(
+                "this profile was taken already", hint="each block has a profile of its own: ek.profile()"
+            )
         self._recording.start()
         return self
 

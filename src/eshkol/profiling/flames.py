@@ -1,7 +1,7 @@
 """Flame graphs: stacks as rectangles, as wide as the time in them, callers below those that they call.
 
-Comes in: a `Profile`. Goes out: a tree of what was called by what, and it as SVG, where a pointer over a rectangle shows
-its line and share.
+Comes in: a `Profile`. Goes out: a tree of what was called by what, and it as SVG, where a pointer over a rectangle
+shows its line and share.
 """
 
 from __future__ import annotations

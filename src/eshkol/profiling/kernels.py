@@ -43,9 +43,10 @@ class _Sequence:
     """The steps of a sequence, as a plan has them."""
 
     def __init__(self, native: Any, works: dict[int, PlanWork]) -> None:
-        about, self._origin = native.about if native.about is not None else (None, ())
-        self._plan: Plan | None
-        self._plan, self._steps = about or (None, ())
+        about: Any = native.about or ((None, ()), ())
+        self._plan: Plan | None = about[0][0]
+        self._steps: Any = about[0][1]
+        self._origin: Any = about[1]
         self._works = works
 
     def work(self, step: int) -> Work:

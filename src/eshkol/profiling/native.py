@@ -1,7 +1,7 @@
 """What C takes down of a program at work: turned on, turned off, and read (runtime/native/profiling).
 
-Comes in: machines of Scheme and threads to be sampled. Goes out: `Found`, arrays of NumPy that are copies of C's tables,
-and the callables of Python that Scheme called.
+Comes in: machines of Scheme and threads to be sampled. Goes out: `Found`, arrays of NumPy that are copies of C's
+tables, and the callables of Python that Scheme called.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _TABLES: dict[str, list[tuple[str, str]]] = {  # as the structures of profiling.
     "stacks": [("hash", _WORD), ("first", _WORD), ("depth", "<u4"), ("kind", "<u4")],
     "samples": [("time", _WORD), ("weight", _WORD), ("stack", "<u4"), ("thread", "<u4")],
     "kernels": [(name, _WORD) for name in ("sequence", "step", "stack", "count", "total", "least", "most")],
-    "calls": [(n, _WORD) for n in ("sequence", "begin", "end")] + [(n, "<u4") for n in ("step", "stack", "thread", "_")],
+    "calls": [(n, _WORD) for n in ("sequence", "begin", "end")]
+    + [(n, "<u4") for n in ("step", "stack", "thread", "_")],
     "collections": [(name, _WORD) for name in ("begin", "end", "before", "after", "context")],
     "sites": [(name, _WORD) for name in ("handed_out", "live", "at_peak")],
     "callbacks": [(name, _WORD) for name in ("function", "count", "total")],
@@ -35,9 +36,7 @@ _LOST = ("samples_lost", "calls_lost", "objects_lost", "stacks_lost")
 
 
 class _Profile(ctypes.Structure):
-    _fields_ = [
-        (name, ctypes.c_uint64) for name in (*_POINTERS, *(f"{c}_count" for c in _COUNTS), *_LOST, "heap_peak")
-    ]
+    _fields_ = [(name, ctypes.c_uint64) for name in (*_POINTERS, *(f"{c}_count" for c in _COUNTS), *_LOST, "heap_peak")]
 
 
 class Kind:
@@ -64,7 +63,9 @@ class Found:
     def frames(self, stack: int) -> list[int]:
         """The return addresses of a stack, innermost first."""
         row = self.stacks[stack]
-        return self.addresses[int(row["first"]) : int(row["first"]) + int(row["depth"])].tolist()
+        first, depth = int(row["first"]), int(row["depth"])
+        found: list[int] = self.addresses[first : first + depth].tolist()
+        return found
 
 
 @cache
@@ -98,7 +99,7 @@ class Watch:
             raise MemoryError("no memory for a profile")
 
     def start(self, nanoseconds: int, *, kernels: bool, heaps: bool, anew: bool = True) -> None:
-        """Watch; or go on with what is in the tables. Threads are sampled where the system has a way: see `sampling`."""
+        """Watch, or go on with what is in the tables. `sampling` says whether the system has a way to sample threads."""
         library = self._library
         self.sampling = library.eshkol_sampler_start(nanoseconds, anew) == 0
         keep = ctypes.cast(ctypes.pythonapi.Py_IncRef, ctypes.c_void_p)
@@ -148,7 +149,7 @@ def _table(address: int | None, count: int, dtype: np.dtype[Any]) -> Any:
     """A copy of the rows that lie at an address."""
     if not count or not address:
         return np.zeros(0, dtype)
-    return np.frombuffer((ctypes.c_char * (count * dtype.itemsize)).from_address(address), dtype).copy()
+    return np.frombuffer(ctypes.string_at(address, count * dtype.itemsize), dtype)
 
 
 def _called(rows: Any) -> list[tuple[Any, int, int]]:

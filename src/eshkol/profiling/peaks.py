@@ -1,7 +1,7 @@
 """What the machine can do at most: bytes a second from memory and to it, and floating-point operations a second.
 
-Measured once, by kernels of our own (a sum of two arrays that no cache holds, a product of matrices), and kept beside the
-cache of programs, for this processor, compiler and number of threads.
+Measured once, by kernels of our own (a sum of two arrays that no cache holds, a product of matrices), and kept beside
+the cache of programs, for this processor, compiler and number of threads.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import eshkol.tensors as ek
 from eshkol.io.files import replacing
 from eshkol.llvm.identity import machine_key
 from eshkol.runtime.scheduler import default_scheduler
 from eshkol.support.store import default_directory
+from eshkol.tensors.jit import jit
+from eshkol.tensors.make import tensor
 
 FILE = "peaks.json"
 LARGE = 1 << 24  # floats of an array
@@ -84,12 +85,12 @@ def _best(run: Callable[[], Any]) -> float:
 
 
 def _bandwidth() -> float:
-    x, y = ek.asarray(np.ones(LARGE, np.float32)), ek.asarray(np.ones(LARGE, np.float32))
-    added = ek.jit(lambda a, b: a + b)
+    x, y = tensor(np.ones(LARGE, np.float32)), tensor(np.ones(LARGE, np.float32))
+    added = jit(lambda a, b: a + b)
     return _MOVES / _best(lambda: added(x, y))
 
 
 def _operations() -> float:
-    x = ek.asarray(np.ones((SIDE, SIDE), np.float32))
-    product = ek.jit(lambda a, b: a @ b)
+    x = tensor(np.ones((SIDE, SIDE), np.float32))
+    product = jit(lambda a, b: a @ b)
     return 2 * SIDE**3 / _best(lambda: product(x, x))

@@ -1,7 +1,7 @@
 """A profile while it is taken: everything that watches is turned on, and off again.
 
-Comes in: what is to be watched. Goes out: a `Profile`. There is one recording at a time in a process, since there is one
-set of tables in C, one signal and one `observing.watcher`.
+Comes in: what is to be watched. Goes out: a `Profile`. There is one recording at a time in a process, since there is
+one set of tables in C, one signal and one `observing.watcher`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from types import CodeType, FrameType
 from typing import Any
 
@@ -76,7 +77,9 @@ class Recording:
         """Watch from here on."""
         with _STARTING:
             if _current:
-                raise EshkolError("a profile is being taken already", hint="end it first: profile-stop, or leave its block")
+                raise EshkolError(
+                    "a profile is being taken already", hint="end it first: profile-stop, or leave its block"
+                )
             self._watch.begin()
             _current.append(self)
         try:
@@ -151,11 +154,14 @@ class Recording:
             raise EshkolError("this profile is not being taken", hint="a profile ends once")
 
     def _collect(self) -> None:
-        """So that what is alive at the end is known: on Scheme's thread, if this is it."""
+        """So that what is alive at the end is known."""
         thread = threading.get_native_id()
         for machine in tuple(Machine.living) if self.memory else ():
             if machine.context and machine.native_thread == thread:
                 machine.call("collect-garbage")
+            elif machine.context and machine.elsewhere is not None and machine.native_thread:
+                with suppress(EshkolError):  # where Scheme waits for this thread
+                    machine.elsewhere(partial(machine.call, "collect-garbage"))
 
     # ---- what is told meanwhile (support/observing.py) ------------------------------------------------------------
 

@@ -62,7 +62,7 @@ class Callback(NamedTuple):
     """A callable of Python that Scheme called."""
 
     name: str
-    count: int
+    calls: int
     total: int  # nanoseconds
 
 
@@ -78,7 +78,7 @@ class Stage(NamedTuple):
     """What one kind of spans took: by itself, without what others took meanwhile; the bytes, where some were moved."""
 
     name: str
-    count: int
+    times: int
     seconds: float
     size: int
 
@@ -125,7 +125,9 @@ class Profile:
 
     def procedures(self) -> list[Share]:
         """Procedures and functions, those that took most themselves first."""
-        return self._shares(lambda frame: ["/".join(frame.path[: k + 1]) for k in range(len(frame.path))] or [frame.name])
+        return self._shares(
+            lambda frame: ["/".join(frame.path[: k + 1]) for k in range(len(frame.path))] or [frame.name]
+        )
 
     def lines(self) -> list[Share]:
         """Lines of programs."""

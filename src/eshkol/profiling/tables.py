@@ -92,7 +92,7 @@ def _tables(profile: Profile) -> Iterator[Table]:
     if profile.callbacks:
         table = _table("calls of Python from Scheme", "time", "calls", "<function")
         for one in sorted(profile.callbacks, key=lambda c: -c.total)[:SHOWN]:
-            table.add_row(duration(one.total * 1e-9), str(one.count), Text(one.name))
+            table.add_row(duration(one.total * 1e-9), str(one.calls), Text(one.name))
         yield table
     if profile.allocations:
         yield _heap(profile)
@@ -116,7 +116,7 @@ def _stages(title: str, stages: list[Stage]) -> Table:
     table = _table(title, "time", "times", *(["bytes"] if sized else []), "<name")
     for stage in stages[:SHOWN]:
         size = [amount(stage.size)] if sized else []
-        table.add_row(duration(stage.seconds), str(stage.count), *size, Text(stage.name))
+        table.add_row(duration(stage.seconds), str(stage.times), *size, Text(stage.name))
     return table
 
 

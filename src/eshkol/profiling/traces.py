@@ -37,7 +37,7 @@ def _events(profile: Profile) -> Iterator[dict[str, Any]]:
 
     yield event("M", "process_name", "", profile.begin, 0, args={"name": "eshkol"})
     for span in profile.spans:
-        args = {"bytes": span.size} if span.size else {}
+        args: dict[str, Any] = {"bytes": span.size} if span.size else {}
         yield event("X", span.name, span.kind, span.begin, span.thread, dur=(span.end - span.begin) / 1000, args=args)
     for call in profile.calls:
         work = profile.kernels[call.kernel].work

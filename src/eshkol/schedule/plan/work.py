@@ -1,7 +1,8 @@
 """What the steps of a plan do: the bytes that they read and write, and the floating-point operations that they take.
 
-Comes in: a plan. Goes out: a `Work` for each launch, and for each node that the host computes. Products and convolutions
-count the operations that their shapes say; other nodes one for each element, and those that move elements none.
+Comes in: a plan. Goes out: a `Work` for each launch, and for each node that the host computes. Products and
+convolutions count the operations that their shapes say; other nodes one for each element, and those that move elements
+none.
 """
 
 from __future__ import annotations

@@ -194,7 +194,10 @@ class NativePlan:
         return not self._takes(part if isinstance(part, OnHost) else part.step)
 
     def _write(
-        self, steps: Sequence[Step], made: list[SequenceStep], origins: list[Launch | OnHost | None],
+        self,
+        steps: Sequence[Step],
+        made: list[SequenceStep],
+        origins: list[Launch | OnHost | None],
         counters: list[int],
     ) -> None:
         def add(step: SequenceStep, origin: Launch | OnHost | None = None) -> int:
