@@ -207,7 +207,8 @@ def memory_report() -> Any:
     if recording is not None and recording.memory:
         return report()
     usage, (live, held) = memory_usage(), _heaps()
-    return "\n".join([
-        f"tensors: {amount(usage['used'])} now, {amount(usage['peak'])} at most, {amount(usage['kept'])} kept for use again",
-        f"Scheme's heap: {amount(live)} alive after the last collection, {amount(held)} of memory held",
-    ])  # fmt: skip
+    used, peak, kept = (amount(usage[name]) for name in ("used", "peak", "kept"))
+    return (
+        f"tensors: {used} now, {peak} at most, {kept} kept for use again\n"
+        f"Scheme's heap: {amount(live)} alive after the last collection, {amount(held)} of memory held"
+    )

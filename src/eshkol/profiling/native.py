@@ -99,7 +99,7 @@ class Watch:
             raise MemoryError("no memory for a profile")
 
     def start(self, nanoseconds: int, *, kernels: bool, heaps: bool, anew: bool = True) -> None:
-        """Watch, or go on with what is in the tables. `sampling` says whether the system has a way to sample threads."""
+        """Watch, or go on with what is in the tables. `sampling` says whether the system can sample threads."""
         library = self._library
         self.sampling = library.eshkol_sampler_start(nanoseconds, anew) == 0
         keep = ctypes.cast(ctypes.pythonapi.Py_IncRef, ctypes.c_void_p)
