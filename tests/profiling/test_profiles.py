@@ -21,9 +21,9 @@ import pytest
 import eshkol as ek
 from eshkol.errors import EshkolError
 from eshkol.profiling import Profile, Recording, current
+from eshkol.profiling.findings import Sample, without_inner
 from eshkol.profiling.frames import Frame
 from eshkol.profiling.peaks import Peaks
-from eshkol.profiling.result import Sample, _without_inner
 from eshkol.support import observing
 from eshkol.support.observing import COMPILE, Span
 
@@ -222,7 +222,7 @@ def test_spans_within_spans_are_counted_once() -> None:
     spans = [
         Span(COMPILE, n, b, e, t) for n, b, e, t in (("a", 0, 10, 1), ("b", 2, 5, 1), ("c", 3, 4, 1), ("d", 2, 9, 2))
     ]
-    assert {span.name: own for span, own in _without_inner(spans)} == {"a": 7, "b": 2, "c": 1, "d": 7}
+    assert {span.name: own for span, own in without_inner(spans)} == {"a": 7, "b": 2, "c": 1, "d": 7}
 
 
 def test_nothing_watches_before_and_after() -> None:

@@ -1,6 +1,6 @@
 """Flame graphs: stacks as rectangles, as wide as the time in them, callers below those that they call.
 
-Comes in: a `Profile`. Goes out: a tree of what was called by what, and it as SVG, where a pointer over a rectangle
+Comes in: what was found. Goes out: a tree of what was called by what, and it as SVG, where a pointer over a rectangle
 shows its line and share.
 """
 
@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from eshkol.profiling.findings import Findings
 from eshkol.profiling.frames import Frame
-
-if TYPE_CHECKING:
-    from eshkol.profiling.result import Profile
 
 WIDTH, ROW, LEAST, LETTER = 1200, 18, 0.4, 6.6  # pixels; the narrowest rectangle that is drawn; of a letter
 
@@ -37,7 +35,7 @@ class Flame:
         return 1 + max((f.depth for f in self.inner.values()), default=0)
 
 
-def flames(profile: Profile) -> Flame:
+def flames(profile: Findings) -> Flame:
     """The tree of all samples."""
     whole = Flame("all", "")
     for stack, weight in profile.stacks.items():
@@ -55,7 +53,7 @@ def colour(name: str) -> str:
     return f"hsl({18 + number % 38},{62 + number % 23}%,{58 + number % 17}%)"
 
 
-def svg(profile: Profile) -> str:
+def svg(profile: Findings) -> str:
     """The flame graph as a picture of its own."""
     whole = flames(profile)
     height = (whole.depth + 2) * ROW

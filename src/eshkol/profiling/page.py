@@ -1,6 +1,6 @@
 """A profile as one page of HTML, which needs no network and no other file.
 
-Comes in: a `Profile`. Goes out: the page: `page.html` with the data in it, from which its script draws flame graph,
+Comes in: what was found. Goes out: the page: `page.html` with the data in it, from which its script draws flame graph,
 timeline, roofline and memory.
 """
 
@@ -9,28 +9,26 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from eshkol.profiling.findings import Findings
 from eshkol.profiling.flames import flames
 from eshkol.profiling.frames import shown
 from eshkol.profiling.tables import summary
 from eshkol.support.observing import COMPILE, LOADER, REGION, TRANSFER
-
-if TYPE_CHECKING:
-    from eshkol.profiling.result import Profile
 
 TEMPLATE = Path(__file__).with_name("page.html")
 ROWS, EVENTS, POINTS = 20, 20_000, 2000  # of a table; of a lane; of a curve
 NARROWEST = 1e-4  # part of all samples from which on a flame is in the page
 
 
-def page(profile: Profile) -> str:
+def page(profile: Findings) -> str:
     """The whole page."""
     text = json.dumps(_data(profile)).replace("<", "\\u003c")  # no name ends the script
     return TEMPLATE.read_text(encoding="utf-8").replace("DATA", text, 1)
 
 
-def _data(profile: Profile) -> dict[str, Any]:
+def _data(profile: Findings) -> dict[str, Any]:
     peaks = profile.peaks if profile.kernels else (1.0, 1.0)
     live = dict(profile.allocated(at="live"))
     stages = ((REGION, "Regions"), (COMPILE, "Compiling, by stage"), (LOADER, "Loaders"), (TRANSFER, "Copies"))
@@ -53,7 +51,7 @@ def _data(profile: Profile) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _lanes(profile: Profile) -> list[dict[str, Any]]:
+def _lanes(profile: Findings) -> list[dict[str, Any]]:
     """What is drawn over time, a lane for each kind."""
 
     def at(time: int) -> float:
@@ -77,7 +75,7 @@ def _lanes(profile: Profile) -> list[dict[str, Any]]:
     return [lane for lane in lanes if lane["events"]]
 
 
-def _kernels(profile: Profile) -> list[dict[str, Any]]:
+def _kernels(profile: Findings) -> list[dict[str, Any]]:
     whole = sum(kernel.total for kernel in profile.kernels) or 1
     found = []
     for kernel in profile.kernels[:ROWS]:

@@ -19,10 +19,11 @@ from types import CodeType, FrameType
 from typing import Any
 
 from eshkol.errors import EshkolError
+from eshkol.profiling.findings import Allocation, Callback, Collection, KernelCall, Sample
 from eshkol.profiling.frames import Frame, SchemeFrames, Stack, python_frames, python_stack
 from eshkol.profiling.kernels import kernels_of
 from eshkol.profiling.native import NO_STACK, Found, Watch
-from eshkol.profiling.result import Allocation, Callback, Collection, KernelCall, Profile, Sample
+from eshkol.profiling.result import Profile
 from eshkol.runtime import sequence
 from eshkol.runtime.scheme import Machine
 from eshkol.support import observing

@@ -1,23 +1,21 @@
 """A profile as tables of text, for terminals.
 
-Comes in: a `Profile`. Goes out: what rich prints, with the parts that have something to say.
+Comes in: what was found. Goes out: what rich prints, with the parts that have something to say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from eshkol.profiling.findings import Findings, Share, Stage
 from eshkol.profiling.frames import shown
 from eshkol.support.observing import COMPILE, LOADER, REGION, TRANSFER
-
-if TYPE_CHECKING:
-    from eshkol.profiling.result import Profile, Share, Stage
 
 SHOWN = 12
 
@@ -38,19 +36,19 @@ def amount(number: float, unit: str = "B") -> str:
     return f"{number:.0f} {unit}"
 
 
-def text(profile: Profile, width: int = 120) -> str:
+def text(profile: Findings, width: int = 120) -> str:
     """All tables, without colours."""
     stream = StringIO()
     Console(file=stream, width=width, no_color=True).print(*parts(profile))
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
 
 
-def parts(profile: Profile) -> list[Any]:
+def parts(profile: Findings) -> list[Any]:
     """What is to be printed, one after the other."""
     return [Text(summary(profile)), *_tables(profile), *(Text(f"note: {note}") for note in profile.notes)]
 
 
-def summary(profile: Profile) -> str:
+def summary(profile: Findings) -> str:
     """The profile in a line."""
     said = [f"{duration(profile.seconds)}, {duration(profile.processor * 1e-9)} of processor time"]
     if profile.samples:
@@ -76,7 +74,7 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _tables(profile: Profile) -> Iterator[Table]:
+def _tables(profile: Findings) -> Iterator[Table]:
     if profile.samples:
         yield _shares("procedures", "<procedure", profile.procedures())
         yield _shares("lines", "<line", profile.lines())
@@ -120,7 +118,7 @@ def _stages(title: str, stages: list[Stage]) -> Table:
     return table
 
 
-def _kernels(profile: Profile) -> Table:
+def _kernels(profile: Findings) -> Table:
     peaks, whole = profile.peaks, sum(kernel.total for kernel in profile.kernels) or 1
     title = (
         f"kernels; the machine: {amount(peaks.bytes_a_second, 'B/s')}, {amount(peaks.operations_a_second, 'FLOP/s')}"
@@ -139,7 +137,7 @@ def _kernels(profile: Profile) -> Table:
     return table
 
 
-def _heap(profile: Profile) -> Table:
+def _heap(profile: Findings) -> Table:
     table = _table(
         f"Scheme's heap: {amount(profile.heap_peak)} alive at most, of objects made meanwhile; held by",
         "at most", "share", "alive at the end", "<line",

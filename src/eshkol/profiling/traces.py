@@ -1,6 +1,6 @@
 """Profiles for other programs: Chrome's trace format, which Perfetto reads, too, and speedscope's.
 
-Comes in: a `Profile`. Goes out: JSON, with times in microseconds from its beginning.
+Comes in: what was found. Goes out: JSON, with times in microseconds from its beginning.
 """
 
 from __future__ import annotations
@@ -8,25 +8,23 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from eshkol.profiling.findings import Findings
 from eshkol.profiling.frames import Frame, shown
-
-if TYPE_CHECKING:
-    from eshkol.profiling.result import Profile
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 PYTHON = 0  # the thread of samples of Python's main thread
 
 
-def chrome(profile: Profile) -> str:
+def chrome(profile: Findings) -> str:
     """Spans, kernels, collections and samples as events; live memory as counters."""
     return json.dumps(
         {"traceEvents": list(_events(profile)), "displayTimeUnit": "ms", "otherData": {"made by": "eshkol"}}
     )
 
 
-def _events(profile: Profile) -> Iterator[dict[str, Any]]:
+def _events(profile: Findings) -> Iterator[dict[str, Any]]:
     process = os.getpid()
 
     def at(time: int) -> float:
@@ -64,7 +62,7 @@ def _told(frame: Frame) -> str:
     return f"{frame.name} {frame.where}".strip()
 
 
-def speedscope(profile: Profile) -> str:
+def speedscope(profile: Findings) -> str:
     """The samples, thread by thread, each as long as the processor time that it stands for."""
     frames: dict[Frame, int] = {}
     threads = list(dict.fromkeys(sample.thread for sample in profile.samples))
