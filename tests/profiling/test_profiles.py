@@ -20,7 +20,7 @@ import pytest
 
 import eshkol as ek
 from eshkol.errors import EshkolError
-from eshkol.profiling import Profile, Recording, current
+from eshkol.profiling import Profile, Recording, current, export_schedule
 from eshkol.profiling.findings import Sample, without_inner
 from eshkol.profiling.frames import Frame
 from eshkol.profiling.peaks import Peaks
@@ -347,3 +347,41 @@ def test_recursion_counts_once(profile: Profile) -> None:
     assert {s.name: (s.itself, s.total) for s in made.procedures()} == {
         "f": (0.5, 0.75), "g": (0.25, 0.5), "h": (0.25, 0.25),
     }  # fmt: skip
+
+
+def test_the_schedule_is_drawn(tmp_path: Path) -> None:
+    from xml.etree import ElementTree
+
+    def layer(x: Any, w: Any) -> Any:
+        return ek.softmax(ek.relu(x @ w), axis=-1)
+
+    given = ek.ones((8, 16)), ek.ones((16, 4))
+    export_schedule(tmp_path / "s.dot", layer, *given)
+    text = (tmp_path / "s.dot").read_text()
+    assert text.startswith("digraph")
+    assert {"n0 -> n2", "n1 -> n2", "n2 -> n3"} == set(re.findall(r"n\d -> n\d", text))
+    assert "1.02 kFLOP" in text  # 2 · 8 · 16 · 4
+    export_schedule(tmp_path / "s.svg", layer, *given)
+    drawn = ElementTree.fromstring((tmp_path / "s.svg").read_text())
+    assert sum(e.tag.endswith("path") for e in drawn) == 3
+    with pytest.raises(EshkolError, match=r"ends in \.svg"):
+        export_schedule(tmp_path / "s.png", layer, *given)
+
+
+def test_the_command_takes_profiles(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from eshkol.cli.main import main
+
+    program = tmp_path / "p.esk"
+    program.write_text("(define (busy n) (if (= n 0) 0 (busy (- n 1))))\n(display (list (busy 9) (command-line)))\n")
+    page = tmp_path / "p.html"
+    assert main(["run", f"--profile={page}", "--memory", str(program), "--profile"]) == 0
+    said = capfd.readouterr()
+    assert said.out == f"(0 ({program} --profile))"
+    assert "data-ready" not in said.err
+    assert page.read_text().startswith("<!doctype html>")
+    assert main(["run", "--profile", str(program)]) == 0
+    assert "of processor time" in capfd.readouterr().err
+    assert main(["run", "--profile=x.exe", str(program)]) == 1
+    said = capfd.readouterr()
+    assert "name says how" in said.err
+    assert not said.out  # it has not run

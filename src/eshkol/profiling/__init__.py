@@ -12,5 +12,6 @@ does. Nothing of it is imported, and nothing watched, until a profile is asked f
 from eshkol.profiling.context import profile
 from eshkol.profiling.recording import Recording, current
 from eshkol.profiling.result import Profile
+from eshkol.profiling.schedule import export_schedule
 
-__all__ = ["Profile", "Recording", "current", "profile"]
+__all__ = ["Profile", "Recording", "current", "export_schedule", "profile"]
