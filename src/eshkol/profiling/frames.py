@@ -7,6 +7,7 @@ outermost first.
 from __future__ import annotations
 
 import os
+import sysconfig
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import CodeType, FrameType
@@ -17,6 +18,7 @@ from eshkol.runtime.scheme import Machine
 
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
 LIBRARY = PACKAGE + "lib" + os.sep
+PYTHON = sysconfig.get_path("stdlib") + os.sep
 DEEP = 128  # frames of Python, the innermost
 
 
@@ -47,11 +49,9 @@ LEAVES = {
 
 
 def shown(file: str) -> str:
-    """A file as it is shortest: from here, or from the library."""
-    if file.startswith(LIBRARY):
-        return file.removeprefix(LIBRARY)
-    here = os.getcwd() + os.sep
-    return file.removeprefix(here)
+    """A file as it is shortest: from here, from the library, or from Python's own."""
+    folder = next((f for f in (LIBRARY, PYTHON, os.getcwd() + os.sep) if file.startswith(f)), "")
+    return file.removeprefix(folder)
 
 
 class SchemeFrames:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eshkol.errors import EshkolError
 from eshkol.profiling.frames import Stack
 from eshkol.schedule.plan.steps import Launch, OnHost, Plan, Together, walk
 from eshkol.schedule.plan.work import PlanWork, Work
@@ -56,12 +55,9 @@ class _Sequence:
         first = self._origin[step]
         work = self._works.setdefault(id(self._plan), PlanWork(self._plan))
         found = self._steps[first]
-        try:
-            if found is not None:
-                return work.of(found)
-            return _joined([work.of(launch) for launch in self._launches(first)])
-        except (TypeError, ValueError, EshkolError):  # sizes that are known for each call anew
-            return _UNKNOWN if found is None else Work(_name(found), "any length", "", 0, 0, 0)
+        if found is not None:
+            return work.of(found)
+        return _joined([work.of(launch) for launch in self._launches(first)])
 
     def _launches(self, first: int) -> Iterable[Launch | OnHost]:
         """The steps that belong to one of several launches: those behind it, as far as they are launches."""
@@ -71,10 +67,6 @@ class _Sequence:
             if isinstance(step, Together) and step.launches[0] is following:
                 return step.launches
         return ()
-
-
-def _name(step: Launch | OnHost) -> str:
-    return step.kernel.program.name if isinstance(step, Launch) else step.node.op.name
 
 
 def _joined(works: list[Work]) -> Work:

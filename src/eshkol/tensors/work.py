@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eshkol.graph.node import topological
-from eshkol.schedule.plan.work import operations as of_node
+from eshkol.graph.work import operations as of_node
 from eshkol.tensors.value import Tensor
 
 

@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.program import Program
 from eshkol.atlas.table.convolutions import conv_output
-from eshkol.graph.function import Function
-from eshkol.graph.node import Node, span_of, topological
-from eshkol.ops.row import Nested
-from eshkol.schedule.kernels.fuse import Group
-from eshkol.schedule.plan.steps import Launch, OnHost, Plan, walk
+from eshkol.graph.node import span_of
+from eshkol.graph.work import operations
+from eshkol.schedule.plan.steps import Launch, OnHost, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,39 +30,20 @@ class Work:
     operations: int
 
 
-def operations(node: Node) -> int:
-    """The floating-point operations of a node."""
-    op = node.op
-    if op.work is None:
-        return node.size if op.elementwise and node.dtype.differentiable else 0
-    floats = isinstance(op.lower, Nested) or any(x.dtype.differentiable for x in (node, *node.inputs))
-    return op.work(node, _of_function) if floats else 0
-
-
-def _of_function(function: Function) -> int:
-    return sum(operations(n) for n in topological(function.results, function.scope))
-
-
 class PlanWork:
     """What a plan's steps do."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._groups = {node: task for task in plan.tasks if isinstance(task, Group) for node in task.nodes}
-        self._largest: dict[Group, Launch] = {}  # of the launches that compute a group; the others combine its parts
-        for step in walk(plan.steps):
-            group = self._groups.get(step.node) if isinstance(step, Launch) else None
-            if group is not None and isinstance(step, Launch):
-                known = self._largest.get(group)
-                if known is None or self._moved(step) > self._moved(known):
-                    self._largest[group] = step
 
     def of(self, step: Launch | OnHost) -> Work:
         """What a step does."""
         places = [[self._plan.places[p] for p in numbers] for numbers in (step.writes, step.reads)]
+        name = step.kernel.program.name if isinstance(step, Launch) else step.node.op.name
+        if any(type(n) is not int for found in places for p in found for n in p.shape):
+            return Work(name, "any length", "", 0, 0, 0)  # one plan for many sizes
         shapes = " ← ".join(", ".join("×".join(map(str, p.shape)) or "1" for p in found) for found in places)
         span = None if isinstance(step.node.site, int) else span_of(step.node.site)
-        name = step.kernel.program.name if isinstance(step, Launch) else f"{step.node.op.name}"
         return Work(
             name, shapes, "" if span is None else span.file, 0 if span is None else span.line,
             self._moved(step), self._operations(step),
@@ -74,13 +53,13 @@ class PlanWork:
         return sum(self._plan.places[p].size for p in (*step.writes, *step.reads))
 
     def _operations(self, step: Launch | OnHost) -> int:
-        said = _of_instructions(step.kernel.program) if isinstance(step, Launch) else None
-        if said is not None:
-            return said
-        group = self._groups.get(step.node)
-        if group is None:
-            return operations(step.node)
-        return sum(map(operations, group.nodes)) if self._largest[group] is step else 0
+        if isinstance(step, Launch):
+            said = _of_instructions(step.kernel.program)
+            if said is not None:
+                return said
+            if step.operations is not None:
+                return step.operations
+        return operations(step.node)
 
 
 def _of_instructions(program: Program) -> int | None:
