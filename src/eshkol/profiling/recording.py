@@ -29,7 +29,7 @@ from eshkol.runtime.scheme import Machine
 from eshkol.support import observing
 from eshkol.support.observing import REGION, Span
 
-HERTZ = 250
+HERTZ = 200
 OURS = "eshkol.bindings.profiles."  # callables that a program has by this very profile
 MOST_SPANS = 1 << 18
 NO_SAMPLES = "this system has no way to sample threads: procedures and lines are not told"
