@@ -23,6 +23,7 @@ FRONT = NATIVE / "front"  # what operations on tensors pass through: every C fil
 LINEAR, FOURIER = NATIVE / "linear", NATIVE / "fourier"  # linear algebra, Fourier transforms: every C file there
 ORDER = NATIVE / "order"  # numbers in order: every C file there
 SCHEME = NATIVE / "scheme"  # the runtime of the language: every C file there
+PROFILING = NATIVE / "profiling"  # what watches programs at work: every C file there
 
 
 def _all(folder: Path, pattern: str) -> list[Path]:
@@ -30,7 +31,7 @@ def _all(folder: Path, pattern: str) -> list[Path]:
 
 
 _UNITS = ("scheduler", "sequence", "launches", "graphs", "crc64")  # each a C file with its header
-_FOLDERS = (FRONT, LINEAR, FOURIER, ORDER, SCHEME)
+_FOLDERS = (FRONT, LINEAR, FOURIER, ORDER, SCHEME, PROFILING)
 SOURCES = (*(NATIVE / f"{name}.c" for name in _UNITS), *(path for folder in _FOLDERS for path in _all(folder, "*.c")))
 HEADERS = (
     *(NATIVE / f"{name}.h" for name in (*_UNITS, "pool", "deal", "deque", "event")),

@@ -30,7 +30,7 @@ LANGUAGE = {"lang", "types", "codegen", "runtime"}
 
 # Package → the packages it may import. `eshkol` is the package root itself.
 ALLOWED: Mapping[str, set[str]] = {
-    "eshkol": {"version", "support", "tensors", "nn", "bindings", "jax", "_names"},
+    "eshkol": {"version", "support", "tensors", "nn", "bindings", "jax", "profiling", "_names"},
     "_names": set(),  # a stub: what the tables say, for type checkers alone
     "version": set(),
     "errors": set(),
@@ -74,14 +74,16 @@ ALLOWED: Mapping[str, set[str]] = {
     "session": {"calculus", "llvm", "version", "support", "errors", *LANGUAGE},
     # programs that run without Python
     "executable": {"backends", "tensors", "session", "codegen", "lang", "llvm", "runtime", "support", "errors"},
+    # what watches all of it at work; io: files that are whole; llvm: what names the machine
+    "profiling": {"tensors", "schedule", "graph", "io", "llvm", "runtime", "support", "errors"},
     # where the two meet, and what stands on top of everything
-    "bindings": {"session", "calculus", "version", "support", "errors", *LANGUAGE, *TENSORS, *LEARNING},
+    "bindings": {"session", "calculus", "profiling", "version", "support", "errors", *LANGUAGE, *TENSORS, *LEARNING},
     # what a machine is compared by; only the command and tests call it; train: the progress bar
     "conformance": {"atlas", "backends", "train", "version", "errors", *TENSORS},
     "__main__": {"cli"},
     "cli": {
         *("eshkol", "version", "support", "errors", "atlas", "backends", "bindings", "conformance", "jax", "llvm"),
-        *("executable", "project", "session", "web"),
+        *("executable", "profiling", "project", "session", "web"),
         *(LANGUAGE | TENSORS | LEARNING),
     },
 }

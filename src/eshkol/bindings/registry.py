@@ -25,6 +25,7 @@ MODULES = {
     "ahead": "eshkol.bindings.ahead",
     "pending": "eshkol.bindings.pending",
     "picture": "eshkol.bindings.pictures",
+    "profile": "eshkol.bindings.profiles",
     "numbers": "eshkol.bindings.numbers",
     "shown": "eshkol.bindings.shown",
     "python": "eshkol.bindings.objects",

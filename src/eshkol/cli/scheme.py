@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 install()  # programs find Python by it
 
 STANDARD_INPUT = "-"
+PROFILE = "--profile"
 PROGRAMS = (".esk", ".scm")  # endings of the names of programs; others are told from commands by a folder before them
 
 
@@ -120,6 +121,15 @@ def add_commands(commands: Any) -> None:
         "can be looked at",
     )
     run.add_argument(
+        PROFILE,
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="say on stderr where the time went, or write it to FILE (after =): .html, .svg, .json (a Chrome trace), "
+        ".speedscope.json or .txt",
+    )
+    run.add_argument("--memory", action="store_true", help="the same of memory: who allocates, and what holds it")
+    run.add_argument(
         "file",
         nargs="?",
         metavar="FILE",
@@ -161,7 +171,18 @@ def take_expressions(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     if found:
         return list(argv[:at]), list(argv[at:])
     program = at < len(argv) and _is_program(argv[at])
-    return [*argv[:at], *(["run"] if program else []), *argv[at:]], []
+    return _profile_alone([*argv[:at], *(["run"] if program else []), *argv[at:]]), []
+
+
+def _profile_alone(argv: list[str]) -> list[str]:
+    """The arguments, where `--profile` before the program has no file: what comes after it is the program."""
+    if "run" in argv:
+        at = argv.index("run") + 1
+        while at < len(argv) and argv[at].startswith("-"):
+            if argv[at] == PROFILE:
+                argv[at] = f"{PROFILE}="
+            at += 2 if argv[at] in ("--heap", "-L") else 1
+    return argv
 
 
 def _is_program(word: str) -> bool:
@@ -207,7 +228,11 @@ def run_program(options: argparse.Namespace) -> int:
     def work(session: Session) -> Any:
         if getattr(options, "why", False):
             _say_why(session, source)
-        return session.run_source(source)
+        if getattr(options, "profile", None) is None and not getattr(options, "memory", False):
+            return session.run_source(source)
+        from eshkol.profiling.command import profiled
+
+        return profiled(lambda: session.run_source(source), options.profile or "", options.memory)
 
     return on_session(work, [file, *options.args], heap_limit(options))
 

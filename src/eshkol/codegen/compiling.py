@@ -36,7 +36,7 @@ from eshkol.llvm.objects import cached_object, compile_object
 from eshkol.llvm.passes import PROMPT_UNIT, SINGLE_UNIT, UNIT, is_plain
 from eshkol.llvm.targets import host
 from eshkol.runtime.scheme_table import layout, rows
-from eshkol.support import flags
+from eshkol.support import flags, observing
 from eshkol.support.collector import without_collector
 from eshkol.support.interrupts import check
 from eshkol.support.store import ProgramCache
@@ -56,6 +56,11 @@ def llvm_text(
     unit: Unit, forms: list[Node], tail: bool = False, *, quick: bool = False, alike: bool = False
 ) -> tuple[str, UnitModule, Analysis]:
     """The LLVM module of a unit, whose forms were simplified; with `alike`, one that others of its kind have, too."""
+    with observing.timed(observing.COMPILE, "code"):
+        return _llvm_text(unit, forms, tail, quick, alike)
+
+
+def _llvm_text(unit: Unit, forms: list[Node], tail: bool, quick: bool, alike: bool) -> tuple[str, UnitModule, Analysis]:
     module = AlikeModule(table()) if alike else UnitModule(table(), is_quick=quick)
     analysis = Analysis.of(forms)
     emit_unit(Shared(module, analysis, unit.cells, source_text), forms, unit.name, tail)
@@ -103,6 +108,11 @@ def simplify_unit(unit: Unit) -> str:
 
     That is done in place, each of them whole or not at all: an interrupted library is compiled again.
     """
+    with observing.timed(observing.COMPILE, "core forms"):
+        return _simplify_unit(unit)
+
+
+def _simplify_unit(unit: Unit) -> str:
     simplifier, forms = Simplifier(table()), unit.forms
     procedures = [node for node in nodes(forms) if type(node) is Lambda]
     note_names(procedures)

@@ -25,6 +25,7 @@ from eshkol.data.streams import IterableDataset
 from eshkol.data.structure import as_tensors, pinned, told_count
 from eshkol.data.workers import KINDS, Pool
 from eshkol.errors import DataError, UnknownLength
+from eshkol.support import observing
 from eshkol.support.warning import warn
 from eshkol.support.whole import is_whole
 
@@ -238,7 +239,8 @@ class Walk(Iterator[Any]):
         loader = self._loader
         while not self._over and self._next != self._end:
             began = time.perf_counter()
-            found = self._fetched()
+            with observing.timed(observing.LOADER, "batch"):
+                found = self._fetched()
             loader.waited += time.perf_counter() - began
             if isinstance(found, Failure):
                 self._over = True

@@ -27,7 +27,7 @@ MISSING: dict[str, dict[str, str]] = {
         "named_scope": "errors and profiles name your own lines",
         "custom_gradient": "use ek.custom_vjp",
         "linear_transpose": "ek.vjp of a linear function is its transpose",
-        "profiler": "see docs/performance.md",
+        "profiler": "ek.profile(); see docs/profiling.md",
         "export": "ek.export_native writes a function as a library for C",
         "closure_convert": "what a function reads beside its arguments is differentiated all the same",
     },

@@ -51,6 +51,7 @@ from eshkol.lang.source import Place, Source
 from eshkol.lang.surface import surface_forms
 from eshkol.lang.syntax import Syntax
 from eshkol.runtime.scheme_table import LIBRARY
+from eshkol.support import observing
 from eshkol.support.interrupts import check
 
 PRIMITIVES: Name = LIBRARY
@@ -473,6 +474,10 @@ class World:
                 )
 
     def expand_module(self, module: SourceModule, written: Written) -> Expanded:
+        with observing.timed(observing.COMPILE, "expand"):
+            return self._expand_module(module, written)
+
+    def _expand_module(self, module: SourceModule, written: Written) -> Expanded:
         """The unit of a module, its exports, and a note of it in the store."""
         declaration = written.declaration
         namespace = Namespace(module.label, written.kind)

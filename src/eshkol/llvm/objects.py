@@ -16,12 +16,13 @@ from eshkol.errors import BackendError
 from eshkol.llvm import builtins, passes
 from eshkol.llvm.passes import KERNEL, Pipeline
 from eshkol.llvm.targets import OPTIONS, SELECTING_QUICKLY, Target, llvm
+from eshkol.support import observing
 from eshkol.support.store import ProgramCache
 
 
 def compile_object(text: str, target: Target, pipeline: Pipeline = KERNEL) -> bytes:
     """Machine code of a module as an object file."""
-    with _optimized(text, target, pipeline) as (module, machine):
+    with observing.timed(observing.COMPILE, "LLVM"), _optimized(text, target, pipeline) as (module, machine):
         code = bytes(_emitted(machine.emit_object, module))
     if pipeline.builtins and builtins.lacks_division(text, code):
         return compile_object(f"{text}\n{builtins.DIVISION_FUNCTION}\n", target, pipeline)

@@ -12,11 +12,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
+from weakref import WeakSet
 
 from eshkol.errors import EshkolError
 from eshkol.runtime.library import native
 from eshkol.runtime.scheme_table import layout, row_places
+from eshkol.support import observing
 from eshkol.support.defaults import BARE, PYTHON, computes_for, is_scheme
 from eshkol.support.interrupts import ends, runs_on
 
@@ -126,6 +128,7 @@ def _declare(library: ctypes.CDLL) -> None:
         "esk_new_context": (pointer, (word,)),
         "esk_free_context": (None, (pointer,)),
         "esk_use_this_thread": (None, (pointer,)),
+        "esk_heap_statistic": (long, (pointer, long)),
         "esk_enter": (word, (pointer, Value, values, long, values)),
         "esk_enter_form": (word, (pointer, Value, values)),
         "esk_interrupt": (None, (pointer,)),
@@ -158,12 +161,15 @@ def _declare(library: ctypes.CDLL) -> None:
 class Machine:
     """A context of the runtime."""
 
+    living: ClassVar[WeakSet[Machine]] = WeakSet()
+
     def __init__(self, heap_limit: int = 0) -> None:
         self.library = native()
         _declare(self.library)
         self.context: int | None = self.library.esk_new_context(heap_limit)
         if not self.context:
             raise MemoryError("no memory for the heap of Scheme")
+        self.living.add(self)
         self.tags = {name.removeprefix("TAG_"): number for name, number in layout().items() if name.startswith("TAG_")}
         self.cells: dict[tuple[str, str], Root] = {}
         self._host: Any = None
@@ -171,6 +177,8 @@ class Machine:
         self.home: int | None = None  # the thread on which alone it is entered, and how others come there
         self.elsewhere: Callable[[Callable[[], Any]], Any] | None = None
         self.report: Callable[[SchemeRaised], BaseException] = lambda raised: raised
+        self.sites: Callable[[Sequence[int]], Sequence[Any]] = lambda addresses: ()  # the places of return addresses
+        self.native_thread = 0  # the system's number of the thread that it runs on
         self._open_python: Callable[[Machine], Border] | None = None  # when a program crosses the border
         numbers = layout()
         self._host_code, self._scheme_code = numbers["INSIDE_HOST"], numbers["INSIDE_SCHEME"]
@@ -187,6 +195,8 @@ class Machine:
     def close(self) -> None:
         """Give back the heap. Nothing of this machine may be used afterwards."""
         if self.context:
+            if observing.watcher is not None:
+                observing.watcher.closes(self)
             ends(self)
             self.cells.clear()
             self.library.esk_free_context(self.context)
@@ -278,9 +288,11 @@ class Machine:
     def prepare(self) -> None:
         """Scheme runs on the stack of the thread that enters it."""
         if self._thread != threading.get_ident():
-            self._thread = threading.get_ident()
+            self._thread, self.native_thread = threading.get_ident(), threading.get_native_id()
             runs_on(self._thread, self)
             self.library.esk_use_this_thread(self.context)
+            if observing.watcher is not None:
+                observing.watcher.runs(self)
 
     def left_thread(self) -> None:
         """The thread that it ran on is no more, as in a forked process; none of its frames are needed."""

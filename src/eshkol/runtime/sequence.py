@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, chain
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eshkol.runtime.library import native
 from eshkol.runtime.scheduler import default_scheduler
+from eshkol.support import observing
 
 CALL, COPY, SWAP, POINT, VIEW, SET, NEXT, UNLESS, JUMP, TOGETHER = range(10)  # the same order stands in sequence.h
 FAULT = -1  # the status of a call that wrote its record's first word
@@ -110,13 +112,17 @@ def as_words(values: Sequence[int]) -> Words:
         return np.array([x & NO_FAULT for x in values], np.uint64)
 
 
+LIVING: WeakValueDictionary[int, NativeSequence] = WeakValueDictionary()  # by their addresses
+
+
 class NativeSequence:
     """Steps ready to be run: as they are laid, with these words. A region is the pieces of one loop, of stretches."""
 
     def __init__(
         self, laid: Laid, words: Words, places: int, counters: int,
-        regions: Sequence[Sequence[Sequence[Stretch]]] = (),
+        regions: Sequence[Sequence[Sequence[Stretch]]] = (), about: Any = None,
     ) -> None:  # fmt: skip
+        """`about` is what the steps are to who looks at them, a profile say."""
         self.places: Any = (ctypes.c_uint64 * max(places, 1))()
         self._counters = (ctypes.c_int64 * max(counters, 1))()
         self._words, self._records = words.copy(), laid.records
@@ -143,6 +149,10 @@ class NativeSequence:
         self.address = ctypes.addressof(self._sequence)
         self._argument = ctypes.c_void_p(self.address)
         self._call = _run()
+        self.about = about
+        LIVING[self.address] = self
+        if observing.watcher is not None:
+            observing.watcher.kept(self)
 
     def fault(self, call: int) -> int:
         """What a call has left in the first word of its record."""

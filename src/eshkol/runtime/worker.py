@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 
 from eshkol.errors import EshkolError
 from eshkol.runtime.scheme import Machine
+from eshkol.support import observing
 from eshkol.support.interrupts import MOMENT, ask, check, deferred, in_import, is_asked, scheme_on, take, uninterrupted
 
 T = TypeVar("T")
@@ -198,8 +199,13 @@ class Worker:
         job = self._last = _Job(work)
         waiting.begin(self, job)
         try:
-            self._jobs.put(job)
-            self._wait(job, waiting)
+            if observing.watcher is None:
+                self._jobs.put(job)
+                self._wait(job, waiting)
+            else:
+                with observing.watcher.calls(self._thread.native_id or 0):
+                    self._jobs.put(job)
+                    self._wait(job, waiting)
         finally:
             waiting.begin(self, None)
             sys.setrecursionlimit(limit)

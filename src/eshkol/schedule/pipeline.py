@@ -71,7 +71,7 @@ from eshkol.schedule.run.native import DevicePlan, NativePlan
 from eshkol.schedule.run.resident import Machine
 from eshkol.schedule.run.stepwise import StepwisePlan, refuse_missing
 from eshkol.schedule.run.whole import WholePlan
-from eshkol.support import flags
+from eshkol.support import flags, observing
 from eshkol.support.collector import without_collector
 from eshkol.support.store import ProgramCache
 
@@ -213,6 +213,11 @@ class Compiled:
 
 def ready_plan(plan: Plan, machine: Machine, donated: tuple[int, ...]) -> ReadyPlan:
     """A plan for a machine: in one go where its memory has addresses, else step by step."""
+    with observing.timed(observing.COMPILE, "kernels"):
+        return _ready_plan(plan, machine, donated)
+
+
+def _ready_plan(plan: Plan, machine: Machine, donated: tuple[int, ...]) -> ReadyPlan:
     refuse_missing(plan, machine)
     if machine.shares_host_memory:
         return NativePlan(plan, machine, donated)
@@ -237,17 +242,21 @@ def _compiled(
     _verified(results, params, looked_at)
     _fits(results, target)
     for name, graph_pass in PASSES:
-        results = graph_pass(results, target)
+        with observing.timed(observing.COMPILE, name):
+            results = graph_pass(results, target)
         if stages is not None:
             stages.append((name, results))
         _verified(results, params, looked_at)
         if flags.dumps(name):
             print(f"--- {name}", *map(described, needed(results, params)), sep="\n", file=sys.stderr)
-    plan = planned(results, params, target)
+    with observing.timed(observing.COMPILE, "plan"):
+        plan = planned(results, params, target)
     _verified_plan(plan, "plan")
-    plan = in_place(plan)
+    with observing.timed(observing.COMPILE, "in place"):
+        plan = in_place(plan)
     _verified_plan(plan, "in place")
-    plan = together(plan)
+    with observing.timed(observing.COMPILE, "together"):
+        plan = together(plan)
     _verified_plan(plan, "together")
     if CHECKS.on:
         verify_arena(plan, arranged(plan))

@@ -80,6 +80,7 @@ class Session:
         self.engine.wrap = lambda content: self.native.make(content).get()
         self.machine.set_host(self._answer, _open_python)
         self.machine.report = lambda raised: _scheme_error(self, raised)
+        self.machine.sites = self.engine.sites
         self._sources: dict[str, Source] = {}  # of programs
         self._typed: WeakValueDictionary[str, Source] = (
             WeakValueDictionary()

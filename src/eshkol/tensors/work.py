@@ -9,22 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eshkol.graph.function import Function
-from eshkol.graph.node import Node, topological
-from eshkol.ops.row import Nested
+from eshkol.graph.node import topological
+from eshkol.graph.work import operations as of_node
 from eshkol.tensors.value import Tensor
-
-
-def _of_node(node: Node) -> int:
-    op = node.op
-    if op.work is None:
-        return node.size if op.elementwise and node.dtype.differentiable else 0
-    floats = isinstance(op.lower, Nested) or any(x.dtype.differentiable for x in (node, *node.inputs))
-    return op.work(node, _of_function) if floats else 0
-
-
-def _of_function(function: Function) -> int:
-    return sum(_of_node(n) for n in topological(function.results, function.scope))
 
 
 def operations(results: Iterable[Tensor], inputs: Iterable[Tensor] = ()) -> int:
@@ -34,4 +21,4 @@ def operations(results: Iterable[Tensor], inputs: Iterable[Tensor] = ()) -> int:
         [r._node for r in results],
         through=lambda n: () if n in known or n.data is not None else n.inputs,
     )
-    return sum(_of_node(n) for n in order if n not in known and n.data is None)
+    return sum(of_node(n) for n in order if n not in known and n.data is None)

@@ -46,6 +46,7 @@ class SequenceWriter:
 
     def __init__(self, backend: PreparesLaunches, steps: Sequence[SequenceStep], places: int) -> None:
         self._backend, self.places = backend, places
+        self.about: Any = None  # what the steps are to who made them
         self.counters = 1 + max((getattr(s, "counter", -1) for s in steps), default=-1)
         self.calls: list[native.NativeCall] = []
         # What each call is, for errors; it keeps the code loaded too.
@@ -172,6 +173,7 @@ class CpuSequence:
                 start = native.STEP * step
                 found[start : start + 3] = native.TOGETHER, len(self.regions), len(numbers)
                 self.regions.append(made)
+        self.about = written.about
         self._spare: list[native.NativeSequence] = []  # taken and given back atomically
 
     @classmethod
@@ -216,7 +218,8 @@ class CpuSequence:
     def made(self) -> native.NativeSequence:
         """The steps, for one thread at a time, with a place more than the sequence has: of its scratch memory."""
         counters = self._written.counters
-        return native.NativeSequence(self._laid, self._words, self._places + 1, counters, self.regions)
+        about = None if self.about is None else (self.about, self._written.origin)
+        return native.NativeSequence(self._laid, self._words, self._places + 1, counters, self.regions, about)
 
     @property
     def scratch(self) -> Callable[[], Scratch] | None:

@@ -2,6 +2,7 @@
 #include "sequence.h"
 
 #include <string.h>
+#include <time.h>
 
 #define NOTHING_WRONG UINT64_MAX
 
@@ -52,17 +53,31 @@ static int run_together(eshkol_sequence *sequence, const eshkol_region *region, 
     return status;
 }
 
+void (*eshkol_sequence_watcher)(const eshkol_sequence *, int64_t step, uint64_t begin, uint64_t end);
+
+static uint64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
 int eshkol_sequence_run(eshkol_sequence *sequence)
 {
+    void (*const watcher)(const eshkol_sequence *, int64_t, uint64_t, uint64_t) =
+        __atomic_load_n(&eshkol_sequence_watcher, __ATOMIC_RELAXED);
     uint64_t *places = sequence->places;
     int64_t at = 0;
     while (at < sequence->step_count) {
-        const eshkol_step *step = &sequence->steps[at++];
+        const int64_t number = at++;
+        const eshkol_step *step = &sequence->steps[number];
+        const bool watched = watcher && (step->kind == ESHKOL_CALL || step->kind == ESHKOL_TOGETHER);
+        const uint64_t begin = watched ? now() : 0;
         switch (step->kind) {
         case ESHKOL_CALL: {
             int status = run_call(sequence->pool, &sequence->calls[step->a], places);
             if (status != 0) {
-                sequence->failed = at - 1;
+                sequence->failed = number;
                 return status;
             }
             break;
@@ -88,6 +103,7 @@ int eshkol_sequence_run(eshkol_sequence *sequence)
         default:
             at = eshkol_go_on(step, at, places, sequence->counters);
         }
+        if (watched) watcher(sequence, number, begin, now());
     }
     return 0;
 }

@@ -7,6 +7,8 @@
 
 #include "scheduler.h"
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -98,6 +100,9 @@ typedef struct {
     int64_t failed; /* the step at which it ended early */
     const eshkol_region *regions;
 } eshkol_sequence;
+
+/* Told of the calls that a step made, with their times in nanoseconds of the clock that only goes on; null: nobody. */
+extern void (*eshkol_sequence_watcher)(const eshkol_sequence *, int64_t step, uint64_t begin, uint64_t end);
 
 /* Runs the steps. 0; or -1 where a call has written its record's first word; or an errno value of a loop. */
 int eshkol_sequence_run(eshkol_sequence *sequence);

@@ -149,7 +149,17 @@ class _Writer:
                 kernel = self._once(step.kernel, self.kernels, self._kernel)
                 numbers = [[name, as_json(value)] for name, value in step.numbers]
                 node = self._once(step.node, self.nodes, self._node)
-                return [_LAUNCH, kernel, step.buffers, numbers, step.writes, step.reads, step.same, node]
+                return [
+                    _LAUNCH,
+                    kernel,
+                    step.buffers,
+                    numbers,
+                    step.writes,
+                    step.reads,
+                    step.same,
+                    node,
+                    step.operations,
+                ]
             case Together():
                 return [_TOGETHER, [self._step(launch) for launch in step.launches]]
             case OnHost():
@@ -352,7 +362,9 @@ class _Reader:
                 return Branch(self._place(truth), self._steps(then, depth), self._steps(otherwise, depth))
         raise NotKept("no step")
 
-    def _launch(self, kernel: Any, buffers: Any, numbers: Any, writes: Any, reads: Any, same: Any, node: Any) -> Launch:
+    def _launch(
+        self, kernel: Any, buffers: Any, numbers: Any, writes: Any, reads: Any, same: Any, node: Any, operations: Any
+    ) -> Launch:  # fmt: skip
         found: Kernel = self._one(kernel, self.kernels)
         known = found.program.param
         bound = tuple([(name, self._place(place)) for name, place in buffers])
@@ -361,8 +373,9 @@ class _Reader:
         _check(found.launch is not None and len(names) == len(known), "a launch that does not fit its program")
         _check(all(name in known for name in names), "a parameter that its program does not have")
         return Launch(
-            found, bound, told, self._some(writes), self._some(reads), self._some(same), self._one(node, self.nodes)
-        )
+            found, bound, told, self._some(writes), self._some(reads), self._some(same), self._one(node, self.nodes),
+            None if operations is None else _count(operations),
+        )  # fmt: skip
 
 
 def _text(given: Any) -> str:

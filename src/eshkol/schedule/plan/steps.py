@@ -18,6 +18,7 @@ from eshkol.errors import EshkolError
 from eshkol.graph.control import COND, SCAN, WHILE
 from eshkol.graph.custom import BARRIER, CHECKPOINT, CUSTOM
 from eshkol.graph.node import Node, host_array
+from eshkol.graph.work import operations
 from eshkol.ops.dtypes import DType
 from eshkol.ops.row import Aval, Parts, Shape, Update
 from eshkol.ops.structural import CONST, PICK
@@ -58,6 +59,7 @@ class Launch:
     reads: tuple[int, ...]
     same: tuple[int, ...]  # reads of which each lane needs only what lies where it writes
     node: Node
+    operations: int | None = None  # of floating-point numbers, where it is one of a group's; for profiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,13 @@ def _root(node: Node) -> Node:
             return node
 
 
+def _operations(group: Group) -> int | None:
+    """What a group computes, where its sizes are known; the first of its launches counts as all of it."""
+    if any(type(n) is not int for node in (*group.nodes, *group.inputs) for n in node.shape):
+        return None
+    return sum(map(operations, group.nodes))
+
+
 def _changes_late(tasks: list[Node | Group]) -> list[Node | Group]:
     """The tasks, those that change a value behind others that read it as it was, so that no copy is needed."""
     for task in [t for t in tasks if isinstance(t, Node) and type(t.op.lower) is Update]:
@@ -277,7 +286,11 @@ class _Builder:
         same = [x for x in group.inputs if x.shape == group.shape] if plain else []
         meanwhile = self._scratch(kernels)
         made = [self._launch(k, outs, group.inputs, same, group.nodes[-1], at, meanwhile) for k in kernels]
-        return [launch for launch in made if launch.kernel.launch is not None]
+        launched = [launch for launch in made if launch.kernel.launch is not None]
+        counts = _operations(group)
+        if counts is None:
+            return [*launched]
+        return [replace(launch, operations=0 if k else counts) for k, launch in enumerate(launched)]
 
     def _scratch(self, kernels: Sequence[Kernel]) -> tuple[tuple[str, int], ...]:
         """Places for the memory that kernels of one task need meanwhile, by name."""

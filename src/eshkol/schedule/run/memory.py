@@ -20,7 +20,7 @@ from eshkol.errors import AllocationFailed
 from eshkol.ops.row import Shape
 from eshkol.ops.structural import CONST
 from eshkol.runtime import front
-from eshkol.support import installed
+from eshkol.support import installed, observing
 from eshkol.support.references import ALONE
 
 Array = npt.NDArray[Any]
@@ -155,14 +155,19 @@ class _Lease:
             "shape": (size,), "typestr": "|u1", "version": 3, "data": (address + -address % ALIGNMENT, False),
         }  # fmt: skip
         usage.change(self.counted)
+        if observing.watcher is not None:
+            observing.watcher.lent(id(self), self.counted)
 
     def __del__(
-        self, usage: _Usage = usage, keeper: _Keeper = _keeper, large: int = LARGE, ending: Any = sys.is_finalizing
-    ) -> None:
+        self, usage: _Usage = usage, keeper: _Keeper = _keeper, large: int = LARGE, ending: Any = sys.is_finalizing,
+        observed: Any = observing,
+    ) -> None:  # fmt: skip
         # By its defaults: when Python ends, the names of this module may be gone before the last array is.
         if ending() or getattr(self, "block", None) is None:  # the latter where Ctrl-C came while it was made
             return
         usage.change(-self.counted)
+        if observed.watcher is not None:
+            observed.watcher.lent(id(self), -self.counted)
         if self.block.size >= large:
             keeper.give(self.block)
 

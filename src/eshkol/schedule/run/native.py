@@ -170,14 +170,18 @@ class NativePlan:
         if not steps:
             return []
         made: list[SequenceStep] = []
-        nodes: list[Node | None] = []
+        origins: list[Launch | OnHost | None] = []
         counters = [0]
         before: int | None = None
         for step in steps:
             if before is None and self._takes(step):
                 before = len(made)
-            self._write([step], made, nodes, counters)
-        return [Joined(self.machine.sequence(made, self.count), nodes, len(made) if before is None else before)]
+            self._write([step], made, origins, counters)
+        runner: Any = self.machine.sequence(made, self.count)
+        if hasattr(runner, "about"):
+            runner.about = self.plan, origins
+        nodes = [None if step is None else step.node for step in origins]
+        return [Joined(runner, nodes, len(made) if before is None else before)]
 
     def _takes(self, step: Step) -> bool:
         """Whether a step writes into donated memory."""
@@ -190,11 +194,15 @@ class NativePlan:
         return not self._takes(part if isinstance(part, OnHost) else part.step)
 
     def _write(
-        self, steps: Sequence[Step], made: list[SequenceStep], nodes: list[Node | None], counters: list[int]
+        self,
+        steps: Sequence[Step],
+        made: list[SequenceStep],
+        origins: list[Launch | OnHost | None],
+        counters: list[int],
     ) -> None:
-        def add(step: SequenceStep, node: Node | None = None) -> int:
+        def add(step: SequenceStep, origin: Launch | OnHost | None = None) -> int:
             made.append(step)
-            nodes.append(node)
+            origins.append(origin)
             return len(made) - 1
 
         for step in steps:
@@ -205,15 +213,15 @@ class NativePlan:
                     if kernel.copies and self.where[step.writes[0]] == self.where[step.reads[0]]:
                         continue
                     buffers = {name: (*self.where[p], places[p].size) for name, p in step.buffers}
-                    add(atlas.Call(kernel.program, kernel.launch, buffers, dict(step.numbers)), step.node)
+                    add(atlas.Call(kernel.program, kernel.launch, buffers, dict(step.numbers)), step)
                 case OnHost():
                     code = self.codes[id(step)]
                     assert code is not None
                     if any(self.plan.places[p].size for p in step.writes):
-                        add(atlas.Native(code, tuple(self.where[p] for p in (*step.writes, *step.reads))), step.node)
+                        add(atlas.Native(code, tuple(self.where[p] for p in (*step.writes, *step.reads))), step)
                 case Together():
                     start = add(atlas.Together(0))
-                    self._write(step.launches, made, nodes, counters)
+                    self._write(step.launches, made, origins, counters)
                     made[start] = atlas.Together(len(made) - start - 1)
                 case Copy():
                     size = self.plan.places[step.target].size
@@ -229,23 +237,23 @@ class NativePlan:
                         base, offset = self.where[outer]
                         stride = self.plan.places[inner].size
                         add(atlas.BufferView(self.where[inner][0], base, offset, counter, stride))
-                    self._write(step.body, made, nodes, counters)
+                    self._write(step.body, made, origins, counters)
                     self._exchange(step.carries, add)
                     add(atlas.Next(counter, by, end, start))
                 case While():
                     start = len(made)
-                    self._write(step.test, made, nodes, counters)
+                    self._write(step.test, made, origins, counters)
                     leave = add(atlas.Jump(0))
-                    self._write(step.body, made, nodes, counters)
+                    self._write(step.body, made, origins, counters)
                     self._exchange(step.carries, add)
                     add(atlas.Jump(start))
                     made[leave] = atlas.Unless(*self.where[step.truth], len(made))
                 case Branch():
                     skip = add(atlas.Jump(0))
-                    self._write(step.then, made, nodes, counters)
+                    self._write(step.then, made, origins, counters)
                     leave = add(atlas.Jump(0))
                     made[skip] = atlas.Unless(*self.where[step.truth], len(made))
-                    self._write(step.otherwise, made, nodes, counters)
+                    self._write(step.otherwise, made, origins, counters)
                     made[leave] = atlas.Jump(len(made))
 
     def _exchange(self, carries: Sequence[tuple[int, int]], add: Callable[..., int]) -> None:

@@ -29,6 +29,7 @@ from eshkol.ops.row import Shape
 from eshkol.runtime import front
 from eshkol.schedule.kernels.scalars import STORED
 from eshkol.schedule.run.memory import LARGE, Array, empty
+from eshkol.support import observing
 from eshkol.support.references import ALONE
 from eshkol.support.store import ProgramCache
 
@@ -160,14 +161,17 @@ def _note_read(size: int) -> None:
 
 def read_at(machine: Machine, address: int, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """What lies at an address of a machine's memory, as an array of the host."""
-    raw = machine.read_at(address, math.prod(shape) * dtype.itemsize)
+    size = math.prod(shape) * dtype.itemsize
+    with observing.timed(observing.TRANSFER, f"{machine.name} to host", size):
+        raw = machine.read_at(address, size)
     _note_read(len(raw))
     return np.frombuffer(raw, dtype).reshape(shape)
 
 
 def write_at(machine: Machine, address: int, array: Array) -> None:
     """Copy a contiguous array of the host to an address of a machine's memory."""
-    machine.write_at(address, array)
+    with observing.timed(observing.TRANSFER, f"host to {machine.name}", array.nbytes):
+        machine.write_at(address, array)
     _note_upload(array.nbytes)
 
 

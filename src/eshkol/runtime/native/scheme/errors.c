@@ -51,12 +51,58 @@ __attribute__((noinline)) static int walk_frames(Context *context, uint64_t *add
     return context->entry ? walk_from(context->entry, __builtin_frame_address(0), addresses) : 0;
 }
 
+int esk_frames(Context *context, uint64_t *addresses, int room) {
+    return room < MOST_ADDRESSES ? 0 : walk_frames(context, addresses);
+}
+
 /* The same for the host while Scheme waits for it: from the frame where Scheme was left. */
 int64_t esk_left_trace(Context *context, uint64_t *addresses, int64_t room) {
     const Entry *entry = context->entry;
     while (entry && entry->protects) entry = entry->outer;
     if (!entry || !entry->left || room < MOST_ADDRESSES) return 0;
     return walk_from(entry, (const uint64_t *)(void *)entry->left, addresses);
+}
+
+/* Whether a chain of frames leads to the frame that an entry began with. What a register or a word on the stack is while
+ * code runs that keeps no frame pointer may be anything. */
+__attribute__((no_sanitize_address)) static bool leads_to(const char *base, const uint64_t *frame, const char *low) {
+    for (int count = 0; count < MOST_ADDRESSES; count++) {
+        if ((const char *)frame < low || (const char *)(frame + 2) > base || (uintptr_t)frame & 7) return false;
+        const uint64_t *outer = (const uint64_t *)(uintptr_t)frame[0];
+        if ((const char *)outer == base) return true;
+        if (outer <= frame) return false;
+        frame = outer;
+    }
+    return true; /* so deep that it is looked at no further */
+}
+
+enum { WORDS_LOOKED_AT = 1024 };
+
+/* The frames of a thread that a signal has met at any instruction: with this frame pointer and stack pointer. It takes
+ * no memory and no locks. */
+__attribute__((no_sanitize_address)) int esk_interrupted_frames(const Context *context, uint64_t pointer, uint64_t low,
+                                                                uint64_t *addresses, int room, uint32_t *kind) {
+    const Entry *entry = context->entry;
+    *kind = ESK_IN_HOST;
+    if (!entry || room < MOST_ADDRESSES) return 0;
+    const Entry *outside = entry;
+    while (outside->protects && outside->outer) outside = outside->outer;
+    if (outside->left) {
+        if (context->inside == INSIDE_PYTHON) *kind = ESK_IN_PYTHON;
+        return walk_from(outside, (const uint64_t *)(void *)outside->left, addresses);
+    }
+    *kind = context->heap->collecting ? ESK_IN_COLLECTOR : ESK_IN_SCHEME;
+    const uint64_t *frame = (const uint64_t *)pointer, *word = (const uint64_t *)((low + 7) & ~(uint64_t)7);
+    for (int i = 0; !leads_to(entry->base, frame, (const char *)low); i++, frame = word++)
+        if (i == WORDS_LOOKED_AT || (const char *)word > entry->base) {
+            *kind = ESK_IN_HOST;
+            return 0;
+        }
+    return walk_from(entry, frame, addresses);
+}
+
+int esk_waiting_frames(uint64_t *addresses, int room) {
+    return esk_current ? (int)esk_left_trace(esk_current, addresses, room) : 0;
 }
 
 Value esk_trace(Context *context, int most) {

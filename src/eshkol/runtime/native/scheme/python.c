@@ -216,6 +216,8 @@ static PyObject *settled(Context *context, PyObject *result) {
     return NULL;
 }
 
+void (*esk_python_watcher)(void *, bool);
+
 static PyObject *make_call(Context *context, Call *call, int64_t keywords) {
     PyObject *tuple = py.PyTuple_New(call->count - 2 * keywords), *names = keywords ? py.PyDict_New() : NULL;
     bool good = tuple && (!keywords || names);
@@ -234,8 +236,11 @@ static PyObject *make_call(Context *context, Call *call, int64_t keywords) {
     call->differentiated = !good && python_met_differentiated;
     PyObject *result = NULL;
     if (good) {
+        void (*const watcher)(void *, bool) = esk_python_watcher;
+        if (watcher) watcher(call->function, false);
         context->inside = INSIDE_PYTHON;
         result = py.PyObject_Call(call->function, tuple, names);
+        if (watcher) watcher(call->function, true);
         if (context->pressed) result = settled(context, result);
         context->inside = INSIDE_HOST;
     }

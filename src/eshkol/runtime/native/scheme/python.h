@@ -14,6 +14,10 @@
 
 #include "value.h"
 
+/* Told of every call of Python, before it and, with `ended`, after it; with Python's lock held. Null: nobody
+ * (profiling/callbacks.c). */
+extern void (*esk_python_watcher)(void *function, bool ended);
+
 #pragma GCC visibility push(hidden)
 
 typedef struct PyObject PyObject;
