@@ -64,6 +64,7 @@ FUNCTION_ATTRIBUTES = '"frame-pointer"="all" "disable-tail-calls"="true" nounwin
 
 CLOSURES, PIECES = "closures", "pieces"  # of a unit in parts: its static closures, and the entries of its pieces
 
+_ATTRIBUTES = re.compile(r"( alwaysinline| noinline cold(?: noreturn)?) \{$", re.MULTILINE)
 _UNUSUAL = re.compile(r"[^A-Za-z0-9!$%&*/:<=>?^_~+.@-]")
 
 
@@ -240,7 +241,7 @@ class UnitModule:
         """The module as LLVM text."""
         texts, outside = self._carried()
         # code that runs once calls them, and then they have frames, which errors walk
-        texts = [text.replace(" alwaysinline {", f" alwaysinline {FUNCTION_ATTRIBUTES} {{", 1) for text in texts]
+        texts = [_ATTRIBUTES.sub(rf"\1 {FUNCTION_ATTRIBUTES} {{", text, count=1) for text in texts]
         declarations = self._declarations(outside)
         file = self._file(None)
         metadata = [

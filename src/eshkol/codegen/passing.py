@@ -11,7 +11,9 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 
-REGISTERS = 6 if platform.machine().lower() in ("x86_64", "amd64") else 8  # for arguments, of the C convention
+_X86 = platform.machine().lower() in ("x86_64", "amd64")
+REGISTERS = 6 if _X86 else 8  # for arguments, of the C convention
+PRESERVES = _X86  # whether LLVM's preserve_mostcc leaves the registers of arguments as they are
 DIRECT = tuple(f"i64 %{word}{i}" for i in range(4) for word in "tp")
 ENTRY = ("ptr %ctx", "ptr %self", "i64 %count", *DIRECT)
 

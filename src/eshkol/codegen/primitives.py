@@ -21,7 +21,12 @@ _FUNCTION = re.compile(r"^define [^\n]*?@(\"[^\"]+\"|[\w.]+)\(([^)]*)\)[^\n]*\{$
 _CALLED = re.compile(r"call (?:tailcc )?[^@\n]*@(\"[^\"]+\"|[\w.]+)\(")
 _NUMBER = re.compile(r"\$([A-Za-z_][\w.]*)")
 
+# Of a call that never returns: it stays where it is, for the line that it belongs to is that of the error.
+FAILS = "noreturn nomerge"
+
 QUICK_ARGUMENTS = 4  # of a call that is made by a function of its own, where code is written quickly
+
+_SLOW = re.compile(r'call (%value|i64|ptr|void) @("prim\.[^"]+"|esk_\w+)\(([^)]*)\)(?! \$FAILS)')
 
 _PASS = re.compile(r"\$PASS\(([^)]*)\)")
 _NAMES = tuple(f"%word{i}" for i in range(8))
@@ -144,6 +149,32 @@ slow:
 }}"""
 
 
+def _slow(text: str) -> str:
+    """The inline functions whose slow paths leave all registers as they are, with the functions that see to that.
+
+    What the runtime is asked for in a slow path must not cost the others: if registers came back changed, values would
+    lie in those that procedures have to leave as they are, and be stored before and loaded afterwards on every path.
+    """
+    asked: dict[str, str] = {}
+
+    def call(found: re.Match[str]) -> str:
+        result, function, arguments = found[1], found[2].strip('"'), found[3].split(", ")
+        kinds = [argument.split()[0] for argument in arguments]
+        parameters = ", ".join(f"{kind} %a{i}" for i, kind in enumerate(kinds))
+        given = "" if result == "void" else "%z = "
+        back = "ret void" if result == "void" else f"ret {result} %z"
+        asked[function] = (
+            f'define internal preserve_mostcc {result} @"slow.{function}"({parameters}) noinline cold {{\n'
+            f"  {given}call {result} @{found[2]}({parameters})\n  {back}\n}}"
+        )
+        return f'call preserve_mostcc {result} @"slow.{function}"({found[3]})'
+
+    if not passing.PRESERVES:
+        return text
+    changed = _SLOW.sub(call, text)
+    return "\n\n".join([changed, *asked.values()])
+
+
 def _path(letters: str) -> str:
     """What c...r of a pair is, with these letters: step by step from the right."""
     lines = []
@@ -152,7 +183,7 @@ def _path(letters: str) -> str:
         byte, field = (1, "Pair.car") if letter == "a" else (2, "Pair.cdr")
         lines.append(f"""\
   %pair{step} = icmp eq i64 {tag}, $TAG_PAIR
-  br i1 %pair{step}, label %step{step}, label %slow, !prof !0
+  br i1 %pair{step}, label %step{step}, label %bad, !prof !0
 step{step}:
   %o{step} = inttoptr i64 {bits} to ptr
   %where{step} = getelementptr i8, ptr %o{step}, i64 {byte}
@@ -168,9 +199,9 @@ define internal %value @"inline.c{letters}r"(ptr %ctx, i64 %t, i64 %p) alwaysinl
   %a = insertvalue %value undef, i64 {tag}, 0
   %v = insertvalue %value %a, i64 {bits}, 1
   ret %value %v
-slow:
-  %z = call %value @"prim.c{letters}r"(ptr %ctx, i64 %t, i64 %p)
-  ret %value %z
+bad:
+  %never = call %value @"prim.c{letters}r"(ptr %ctx, i64 %t, i64 %p) $FAILS
+  unreachable
 }}"""
 
 
@@ -208,7 +239,7 @@ class PrimitiveTable:
         written = [*predicates, *map(_char_order, CHAR_ORDERS)]
         paths = [_path("".join(letters)) for count in (2, 3, 4) for letters in product("ad", repeat=count)]
         text = "\n\n".join([(_FOLDER / "inline.ll").read_text(), arithmetic.functions(), *written, *paths, *calls])
-        self.functions = _read(self.filled(text))
+        self.functions = _read(self.filled(_slow(text).replace("$FAILS", FAILS)))
 
     def filled(self, text: str) -> str:
         """Text with its $names replaced by numbers."""
