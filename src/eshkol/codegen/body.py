@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from eshkol.codegen.arithmetic import COMPARISONS
 from eshkol.codegen.blocks import Block, Val
 from eshkol.codegen.functions import Analysis, LambdaFunction, calls_inside, rest_of
+from eshkol.codegen.passing import CONTEXT
 from eshkol.codegen.nodes import Fix, LetValues, Prim
 from eshkol.codegen.primitives import QUICK_ARGUMENTS
 from eshkol.codegen.shared import Shared, given
@@ -486,7 +487,7 @@ class Body(ValueWriter):
                 writer.store_value(value, writer.offset(extra, 16 * i))
         direct = [*args[:4], *[Val("undef", "undef")] * (4 - len(args))]
         words = [f"i64 {word}" for value in direct for word in value]
-        return entry, ["ptr %ctx", f"ptr {closure}", f"i64 {len(args)}", *words]
+        return entry, [CONTEXT, f"ptr {closure}", f"i64 {len(args)}", *words]
 
 
 def _comes_back(node: Call) -> bool:

@@ -88,7 +88,7 @@ def emit_piece(shared: Shared, number: int, piece: Piece, name: str, tail: bool,
             body.effect(form.node, {})
         if shared.split is not None:
             following = writer.load("ptr", following)
-        writer.jump_to(following, ["ptr %ctx", "ptr %self", "i64 0", *["i64 undef"] * len(passing.DIRECT)], None)
+        writer.jump_to(following, [passing.CONTEXT, "ptr %self", "i64 0", *["i64 undef"] * len(passing.DIRECT)], None)
     writer.finish("" if writer.once else "noinline", "internal" if number and shared.split is None else "")
 
 

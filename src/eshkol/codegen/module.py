@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from eshkol.codegen.passing import CONTEXT
 from eshkol.codegen.primitives import CHAR_ORDERS, PrimitiveTable
 from eshkol.codegen.scopes import written_at
 from eshkol.lang.core import Cell, Lambda
@@ -34,7 +35,7 @@ RUNTIME = {  # functions of the runtime that compiled code calls: result, parame
     "esk_spread": ("i64", "ptr, ptr, i64, ptr", ""),
     "esk_spread_values": ("i64", "ptr, i64, i64, ptr", ""),
     "esk_python_called": ("%value", "ptr, ptr, ptr, i64", ""),
-    "esk_call_cc": ("tailcc %value", "ptr, ptr", ""),
+    "esk_call_cc": ("tailcc %value", f"{CONTEXT.removesuffix(' %ctx')}, ptr", ""),
     "esk_less": ("i64", WORDS_2, "cold"),
     "esk_less_equal": ("i64", WORDS_2, "cold"),
     "esk_greater": ("i64", WORDS_2, "cold"),

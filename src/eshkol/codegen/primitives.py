@@ -52,7 +52,7 @@ def _words(spill: int) -> str:
     for i, name in enumerate(_NAMES):
         lines.append(f"%where{i} = getelementptr i64, ptr %direct, i64 {i}")
         lines.append(f"{name} = load i64, ptr %where{i}")
-    words = ("ptr %ctx", "ptr %target", "i64 %n", *(f"i64 {name}" for name in _NAMES))
+    words = (passing.CONTEXT, "ptr %target", "i64 %n", *(f"i64 {name}" for name in _NAMES))
     lines += passing.stored(words, spill, "")
     lines.append("%target_at = getelementptr i8, ptr %target, i64 $Closure.entry")
     lines.append("%target_entry = load ptr, ptr %target_at")
@@ -71,7 +71,7 @@ def _again(spill: int) -> str:
 def _passed(found: re.Match[str]) -> str:
     """What $PASS stands for: the words that have registers."""
     closure, count, *words = found[1].split(", ")
-    every = ["ptr %ctx", f"ptr {closure}", f"i64 {count}", *(f"i64 {word}" for word in words)]
+    every = [passing.CONTEXT, f"ptr {closure}", f"i64 {count}", *(f"i64 {word}" for word in words)]
     return passing.parameters([*every, *["i64 undef"] * (len(passing.ENTRY) - len(every))])
 
 
@@ -208,7 +208,7 @@ bad:
 def _quick_call(count: int, spill: int) -> str:
     """A call of a procedure that is not the last thing done, for code that is written quickly."""
     arguments = [f"{word}{i}" for i in range(count) for word in ("%t", "%p")]
-    words = ["ptr %ctx", "ptr %target", f"i64 {count}", *(f"i64 {word}" for word in arguments)]
+    words = [passing.CONTEXT, "ptr %target", f"i64 {count}", *(f"i64 {word}" for word in arguments)]
     words += ["i64 undef"] * (len(passing.ENTRY) - len(words))
     parameters = ", ".join(["ptr %ctx", "i64 %tf", "i64 %pf", *(f"i64 {word}" for word in arguments)])
     stored = "".join(f"  {line}\n" for line in passing.stored(words, spill, ""))
@@ -251,7 +251,7 @@ class PrimitiveTable:
         spill = self.layout["Context.spill"]
         begin = "\n".join(f"  {line}" for line in passing.received(passing.ENTRY, spill))
         text = text.replace("($ENTRY) {", f"({passing.parameters(passing.ENTRY)}) {{\n{begin}")
-        text = text.replace("$JUMP", _JUMP).replace("$WORDS", _words(spill)).replace("$AGAIN", _again(spill))
+        text = text.replace("$JUMP", _JUMP).replace("$WORDS", _words(spill)).replace("$AGAIN", _again(spill)).replace("$CONTEXT", passing.CONTEXT)
         return self.filled(_PASS.sub(_passed, text))
 
     def inline(self, name: str, count: int) -> Inline | None:

@@ -86,20 +86,23 @@ typedef struct Frame { struct Frame *caller; const char *back; uint64_t register
 static inline const uint64_t *saved_registers(const Frame *frame) { return frame->registers; }
 
 #elif defined(__x86_64__)
-/* A procedure of compiled code takes eight bytes more off the stack than its return address (LLVM's tailcc). */
+/* A procedure of compiled code takes eight bytes more off the stack than its return address (LLVM's tailcc), and has the
+ * context in r13 (codegen/passing.py). */
 #define ENTER(above)                                                                                                   \
-    "pushq %rbp\nmovq %rsp, %rbp\npushq %r15\npushq %r14\npushq %r13\npushq %r12\npushq %rbx\npushq %rsi\n"           \
-    "movq %rdi, %rbx\nmovq %rbp, %rsi\nleaq " #above "(%rbp), %rdx\ncall " SYMBOL(esk_make_continuation) "\n"
-#define LEAVE "popq %rsi\npopq %rbx\npopq %r12\npopq %r13\npopq %r14\npopq %r15\npopq %rbp\n"
+    "pushq %rbp\nmovq %rsp, %rbp\npushq %r15\npushq %r14\npushq %r13\npushq %r12\npushq %rbx\npushq %rdi\n"           \
+    "movq %rbp, %rsi\nleaq " #above "(%rbp), %rdx\n"
+#define LEAVE "popq %rdi\npopq %rbx\npopq %r12\npopq %r13\npopq %r14\npopq %r15\npopq %rbp\n"
 enum { SAVED = 5 };
 __asm__(".text\n.globl " SYMBOL(esk_underflow) "\n" SYMBOL(esk_underflow) ":\n"
         "subq $8, %rsp\npushq %rax\npushq %rdx\nsubq $8, %rsp\n" /* the value on its way; the stack stays aligned */
         "call " SYMBOL(esk_leave_segment) "\n"
         "movq %rax, 24(%rsp)\nmovq 8(%rsp), %rdx\nmovq 16(%rsp), %rax\n"
         "movq $0, 8(%rsp)\nmovq $0, 16(%rsp)\naddq $24, %rsp\nret\n"
-        ".globl " SYMBOL(esk_capture) "\n" SYMBOL(esk_capture) ":\n" ENTER(16) LEAVE "ret\n"
+        ".globl " SYMBOL(esk_capture) "\n" SYMBOL(esk_capture) ":\n" ENTER(16)
+        "call " SYMBOL(esk_make_continuation) "\n" LEAVE "ret\n"
         ".globl " SYMBOL(esk_call_cc) "\n" SYMBOL(esk_call_cc) ":\n" ENTER(24)
-        "movq %rbx, %rdi\nmovq %rax, %rcx\nmovq %rdx, %r8\nmovl $1, %edx\n" LEAVE "jmpq *8(%rsi)\n"
+        "movq %r13, %rdi\ncall " SYMBOL(esk_make_continuation) "\n"
+        "movq %rdx, %rcx\nmovq %rax, %rdx\nmovl $1, %esi\n" LEAVE "jmpq *8(%rdi)\n"
         SYMBOL(esk_resume) ":\n"
         "movq %rsi, %rsp\nmovq 0(%rdi), %rbx\nmovq 8(%rdi), %r12\nmovq 16(%rdi), %r13\nmovq 24(%rdi), %r14\n"
         "movq 32(%rdi), %r15\nmovq 40(%rdi), %rbp\nmovq %rdx, %r11\nmovq %rcx, %rax\nmovq %r8, %rdx\njmpq *%r11\n");
