@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import reduce
 from typing import ClassVar
 
 from eshkol.codegen import PRIMITIVES
 from eshkol.codegen.arithmetic import COMPARISONS
-from eshkol.codegen.nodes import Fix, LetValues, Prim
+from eshkol.codegen.escapes import escape
+from eshkol.codegen.nodes import Escape, Fix, LetValues, Prim, children
 from eshkol.codegen.primitives import PrimitiveTable
 from eshkol.codegen.special import Template
 from eshkol.lang import core
@@ -27,32 +28,6 @@ from eshkol.lang.datum import UNDEFINED
 FOLDED = {"+": operator.add, "-": operator.sub, "*": operator.mul}  # of exact integers, exact
 FOLDED_BELOW = 1 << 60  # what is a fixnum in any case
 MANY_ARGUMENTS = 64  # a call with more of them makes a list: LLVM takes its time with many values at once
-
-
-def children(node: Node) -> Iterator[Node]:
-    """The expressions directly inside of one."""
-    match node:
-        case core.SetLocal(value=value) | core.SetGlobal(value=value) | core.DefineGlobal(value=value):
-            yield value
-        case If(test=test, then=then, otherwise=otherwise):
-            yield from (test, then, otherwise)
-        case Seq(items=items):
-            yield from items
-        case Lambda(clauses=clauses):
-            yield from (clause.body for clause in clauses)
-        case Let(values=values, body=body) | Letrec(values=values, body=body):
-            yield from values
-            yield body
-        case Fix(lambdas=lambdas, body=body):
-            yield from lambdas
-            yield body
-        case Call(procedure=procedure, args=args):
-            yield procedure
-            yield from args
-        case Prim(args=args):
-            yield from args
-        case LetValues(value=value, body=body):
-            yield from (value, body)
 
 
 class Simplifier:
@@ -232,6 +207,8 @@ class Simplifier:
             written = self.templates[procedure.cell].written(node, args, self._primitive)
             if written is not None:
                 return written
+        if (found := escape(node, procedure, args)) is not None:
+            return found
         node.procedure, node.args = procedure, args
         return node
 
@@ -271,6 +248,10 @@ class Simplifier:
 
     def _let_values(self, node: LetValues) -> Node:
         node.value, node.body = self.simplify(node.value), self.simplify(node.body)
+        return node
+
+    def _escape(self, node: Escape) -> Node:
+        node.body = self.simplify(node.body)
         return node
 
     def _again(self, node: Prim) -> Node:
@@ -352,6 +333,7 @@ class Simplifier:
         Prim: _again,
         Fix: _fix,
         LetValues: _let_values,
+        Escape: _escape,
     }
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from eshkol.codegen.nodes import Fix, LetValues, Prim
+from eshkol.codegen.nodes import Escape, Fix, LetValues, Prim
 from eshkol.lang import core
 from eshkol.lang.core import Call, Cell, Clause, Global, If, Lambda, Let, Local, Node, Seq, SetLocal, Variable
 
@@ -163,6 +163,8 @@ class _Copy:
             case Fix(variables=variables, lambdas=lambdas, body=body):
                 names = [self.fresh(v) for v in variables]
                 return Fix(place, names, [self._lambda(code) for code in lambdas], of(body))
+            case Escape(variable=variable, body=body, procedure=procedure):
+                return Escape(place, self.fresh(variable), of(body), procedure)
             case Prim(name=name, args=args):
                 return Prim(place, name, self.all(args))
             case Call():
