@@ -339,31 +339,29 @@ bad:
   unreachable
 }
 
-; the place of an element, or null where the vector is none or the index outside
-define internal ptr @element(i64 %tv, i64 %pv, i64 %tk, i64 %k) alwaysinline {
+; whether a vector is one and an index inside
+define internal i1 @within(i64 %tv, i64 %pv, i64 %tk, i64 %k) alwaysinline {
   %vector = icmp eq i64 %tv, $TAG_VECTOR
   %whole = icmp eq i64 %tk, $TAG_FIXNUM
   %both = and i1 %vector, %whole
-  br i1 %both, label %right, label %bad, !prof !0
+  br i1 %both, label %right, label %wrong, !prof !0
 right:
   %o = inttoptr i64 %pv to ptr
   %at = getelementptr i8, ptr %o, i64 $Vector.length
   %length = load i64, ptr %at
   %inside = icmp ult i64 %k, %length
-  br i1 %inside, label %there, label %bad, !prof !0
-there:
-  %items = getelementptr i8, ptr %o, i64 $Vector.items
-  %place = getelementptr %value, ptr %items, i64 %k
-  ret ptr %place
-bad:
-  ret ptr null
+  ret i1 %inside
+wrong:
+  ret i1 false
 }
 
 define internal %value @"inline.vector-ref"(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k) alwaysinline {
-  %place = call ptr @element(i64 %tv, i64 %pv, i64 %tk, i64 %k)
-  %wrong = icmp eq ptr %place, null
-  br i1 %wrong, label %bad, label %fast, !prof !1
+  %inside = call i1 @within(i64 %tv, i64 %pv, i64 %tk, i64 %k)
+  br i1 %inside, label %fast, label %bad, !prof !0
 fast:
+  %o = inttoptr i64 %pv to ptr
+  %items = getelementptr i8, ptr %o, i64 $Vector.items
+  %place = getelementptr %value, ptr %items, i64 %k
   %v = load %value, ptr %place
   ret %value %v
 bad:
@@ -372,9 +370,8 @@ bad:
 }
 
 define internal %value @"inline.vector-set!"(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k, i64 %tx, i64 %px) alwaysinline {
-  %place = call ptr @element(i64 %tv, i64 %pv, i64 %tk, i64 %k)
-  %wrong = icmp eq ptr %place, null
-  br i1 %wrong, label %bad, label %look, !prof !1
+  %inside = call i1 @within(i64 %tv, i64 %pv, i64 %tk, i64 %k)
+  br i1 %inside, label %look, label %bad, !prof !0
 look:
   %o = inttoptr i64 %pv to ptr
   %flags_at = getelementptr i8, ptr %o, i64 $Object.flags
@@ -383,6 +380,8 @@ look:
   %literal = icmp ne i8 %constant, 0
   br i1 %literal, label %bad, label %fast, !prof !1
 fast:
+  %items = getelementptr i8, ptr %o, i64 $Vector.items
+  %place = getelementptr %value, ptr %items, i64 %k
   store i64 %tx, ptr %place
   %bits = getelementptr i8, ptr %place, i64 8
   store i64 %px, ptr %bits

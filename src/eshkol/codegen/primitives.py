@@ -159,15 +159,16 @@ def _slow(text: str) -> str:
 
     def call(found: re.Match[str]) -> str:
         result, function, arguments = found[1], found[2].strip('"'), found[3].split(", ")
-        kinds = [argument.split()[0] for argument in arguments]
-        parameters = ", ".join(f"{kind} %a{i}" for i, kind in enumerate(kinds))
+        words = [f"{argument.split()[0]} %a{i}" for i, argument in enumerate(arguments[1:])]
+        parameters, passed = ", ".join([passing.CONTEXT, *words]), ", ".join(["ptr %ctx", *words])
         given = "" if result == "void" else "%z = "
         back = "ret void" if result == "void" else f"ret {result} %z"
         asked[function] = (
             f'define internal preserve_mostcc {result} @"slow.{function}"({parameters}) noinline cold {{\n'
-            f"  {given}call {result} @{found[2]}({parameters})\n  {back}\n}}"
+            f"  {given}call {result} @{found[2]}({passed})\n  {back}\n}}"
         )
-        return f'call preserve_mostcc {result} @"slow.{function}"({found[3]})'
+        given_words = ", ".join([passing.CONTEXT, *arguments[1:]])
+        return f'call preserve_mostcc {result} @"slow.{function}"({given_words})'
 
     if not passing.PRESERVES:
         return text

@@ -18,6 +18,7 @@ from typing import ClassVar
 from eshkol.codegen import PRIMITIVES
 from eshkol.codegen.arithmetic import COMPARISONS
 from eshkol.codegen.escapes import escape
+from eshkol.codegen.known import known
 from eshkol.codegen.nodes import Escape, Fix, LetValues, Prim, children
 from eshkol.codegen.primitives import PrimitiveTable
 from eshkol.codegen.special import Template
@@ -40,11 +41,15 @@ class Simplifier:
         self.known: dict[Variable, Node] = {}
         self.constants: dict[core.Cell, Const] = {}
         self.short: dict[core.Cell, core.Clause] = {}  # procedures that only call a primitive
+        self.procedures: set[core.Cell] = set()  # cells that surely hold one: defined before, or being defined
         self.templates: dict[core.Cell, Template] = {}  # procedures that are copied for those that they are given
 
     def form(self, node: Node) -> Node:
         """A form at top level."""
         self._count(node)
+        if isinstance(node, core.DefineGlobal) and isinstance(node.value, Lambda):
+            if node.cell.sealed and not node.cell.assigned:
+                self.procedures.add(node.cell)
         simple = self.simplify(node)
         if isinstance(simple, core.DefineGlobal) and isinstance(simple.value, Const):
             cell = simple.cell
@@ -203,10 +208,12 @@ class Simplifier:
             clause = self.short[procedure.cell]
             if len(clause.params) == len(args):
                 return _called_short(node, clause, args)
-        if isinstance(procedure, Global) and procedure.cell in self.templates:
-            written = self.templates[procedure.cell].written(node, args, self._primitive)
-            if written is not None:
-                return written
+        if isinstance(procedure, Global):
+            template = self.templates.get(procedure.cell) or known(procedure, len(args))
+            if template is not None:
+                written = template.written(node, args, self.procedures, self._primitive)
+                if written is not None:
+                    return written
         if (found := escape(node, procedure, args)) is not None:
             return found
         node.procedure, node.args = procedure, args
