@@ -208,6 +208,27 @@ call:
   ret %value %v
 }
 
+; (%call/ec receiver): the same, of a continuation that is only left to
+define tailcc %value @"entry.%call/ec"($ENTRY) {
+  %right = icmp eq i64 %count, 1
+  br i1 %right, label %go, label %bad, !prof !0
+bad:
+  call void @esk_wrong_arity(ptr %ctx, ptr %self, i64 %count)
+  unreachable
+go:
+  %is = icmp eq i64 %t0, $TAG_PROCEDURE
+  br i1 %is, label %call, label %not, !prof !0
+not:
+  call void @esk_not_procedure(ptr %ctx, i64 %t0, i64 %p0)
+  unreachable
+call:
+  %once = getelementptr i8, ptr %ctx, i64 $Context.once
+  store i64 1, ptr %once
+  %f = inttoptr i64 %p0 to ptr
+  %v = musttail call tailcc %value @esk_call_cc($CONTEXT, ptr %f)
+  ret %value %v
+}
+
 ; from C
 define void @invoke(ptr %ctx, ptr %target, i64 %n, ptr %args, ptr %result) {
   %few = icmp ult i64 %n, 4

@@ -87,7 +87,7 @@ class UnitModule:
     globals: list[str] = field(default_factory=list)
     metadata: list[str] = field(default_factory=list)
     _constant_numbers: dict[int, int] = field(default_factory=dict)
-    _primitives: dict[str, Cell] = field(default_factory=dict)
+    _same_cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
     _strings: dict[str, str] = field(default_factory=dict)
     _files: dict[Source | None, int] = field(default_factory=dict)
     _locations: dict[tuple[int, int, int], int] = field(default_factory=dict)
@@ -126,8 +126,7 @@ class UnitModule:
         return False
 
     def cell(self, cell: Cell) -> str:
-        if cell.primitive:  # of which there may be several
-            cell = self._primitives.setdefault(cell.name, cell)
+        cell = self._same_cells.setdefault((cell.library, cell.name), cell)  # the simplifier makes its own
         found = self.cells.get(cell)
         if found is None:
             found = self.cells[cell] = f"@cell.{len(self.cells)}"

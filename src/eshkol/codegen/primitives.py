@@ -252,7 +252,12 @@ class PrimitiveTable:
         spill = self.layout["Context.spill"]
         begin = "\n".join(f"  {line}" for line in passing.received(passing.ENTRY, spill))
         text = text.replace("($ENTRY) {", f"({passing.parameters(passing.ENTRY)}) {{\n{begin}")
-        text = text.replace("$JUMP", _JUMP).replace("$WORDS", _words(spill)).replace("$AGAIN", _again(spill)).replace("$CONTEXT", passing.CONTEXT)
+        text = (
+            text.replace("$JUMP", _JUMP)
+            .replace("$WORDS", _words(spill))
+            .replace("$AGAIN", _again(spill))
+            .replace("$CONTEXT", passing.CONTEXT)
+        )
         return self.filled(_PASS.sub(_passed, text))
 
     def inline(self, name: str, count: int) -> Inline | None:

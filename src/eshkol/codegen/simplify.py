@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from eshkol.codegen import PRIMITIVES
 from eshkol.codegen.arithmetic import COMPARISONS
-from eshkol.codegen.escapes import escape
+from eshkol.codegen.escapes import CONTROL, escape
 from eshkol.codegen.known import known
 from eshkol.codegen.nodes import Escape, Fix, LetValues, Prim, children
 from eshkol.codegen.primitives import PrimitiveTable
@@ -59,6 +59,8 @@ class Simplifier:
             clause = _short_clause(simple.value)
             if clause is not None and simple.cell.sealed and not simple.cell.assigned:
                 self.short[simple.cell] = clause
+            elif simple.cell.library == CONTROL:
+                pass  # what changes handlers around a call must stay one
             elif (template := Template.of(simple.cell, simple.value, children)) is not None:
                 self.templates[simple.cell] = template
         return simple

@@ -17,6 +17,9 @@
  * copies nothing at all. All of this relies on frame pointers: at the address in the frame pointer stand the caller's,
  * and the return address.
  *
+ * A continuation that is only left to (%call/ec, where the compiler sees it) shares nothing: whoever goes on with it is
+ * below its frames, so they are there.
+ *
  * A capture begins in a few instructions of assembly, which keep the registers that a procedure must leave as they are
  * beside their own frame (Frame). To go on with a continuation is to give the frames, these registers and the stack
  * pointer what they had, and to return.
@@ -168,9 +171,12 @@ __attribute__((no_sanitize_address)) static inline Segment *share_all(Context *c
 /* What is left to do where `frame` returns, with the stack pointer at `low` then. */
 __attribute__((used, visibility("hidden"), no_sanitize_address)) Value esk_make_continuation(Context *context,
                                                                                             Frame *frame, char *low) {
-    Segment *segment = share_all(context, frame, low);
-    uint64_t bytes = (uint64_t)((segment ? segment->low : context->entry->base) - low);
+    bool once = context->once;
+    context->once = 0;
+    Segment *segment = once ? NULL : share_all(context, frame, low);
+    uint64_t bytes = once ? 0 : (uint64_t)((segment ? segment->low : context->entry->base) - low);
     Continuation *continuation = allocate(context, sizeof *continuation + bytes);
+    if (once) continuation->head.flags = FLAG_ONCE;
     continuation->handlers = context->handlers;
     continuation->winders = context->winders;
     continuation->parameters = context->parameters;
@@ -230,6 +236,21 @@ static bool fits(const Context *context, const Continuation *continuation) {
     return entry && entry->form && continuation->base == entry->base;
 }
 
+/* Go on with a continuation that has no frames of its own. Those that were shared below it, or from where it goes on, are
+ * left now. */
+__attribute__((noinline)) static _Noreturn void leave_to(Context *context, const Continuation *continuation, Value value) {
+    Segment *shared = context->entry->captured;
+    bool beside = continuation->back == esk_underflow;
+    while (shared && (shared->low < continuation->low || (shared->low == continuation->low && !beside)))
+        shared = shared->parent;
+    context->entry->captured = shared;
+    if (context->heap->failed) {
+        context->heap->failed = false;
+        esk_wipe(__builtin_frame_address(0), continuation->low);
+    }
+    esk_resume(continuation->registers, continuation->low, continuation->back, value);
+}
+
 _Noreturn void esk_throw(Context *context, Value target, Value value) {
     if (!esk_is(target, TAG_CONTINUATION)) esk_wrong_type(context, "%throw", 1, target, "a continuation");
     Continuation *continuation = esk_pointer(target);
@@ -246,6 +267,7 @@ _Noreturn void esk_throw(Context *context, Value target, Value value) {
     context->parameters = continuation->parameters;
     context->reentered = 1;
     esk_stack_restored(context, continuation->low);
+    if (continuation->head.flags & FLAG_ONCE) leave_to(context, continuation, value);
     const Segment *there = common(continuation->segment, context->entry->captured);
     context->entry->captured = continuation->segment;
     bool wipe = context->heap->failed;
@@ -257,7 +279,35 @@ _Noreturn void esk_throw(Context *context, Value target, Value value) {
 
 static Value throw(Context *context, Value continuation, Value value) { esk_throw(context, continuation, value); }
 
+/* What most continuations do: nothing has to be left or entered on the way. */
+static Value throw_near(Context *context, Value target, Value value) {
+    if (!esk_is(target, TAG_CONTINUATION)) return ESK_FALSE;
+    const Continuation *continuation = esk_pointer(target);
+    if (esk_eq(continuation->winders, context->winders) && esk_eq(continuation->parameters, context->parameters))
+        esk_throw(context, target, value);
+    return ESK_FALSE;
+}
+
+static Continuation *need_continuation(Context *context, const char *who, Value value) {
+    if (!esk_is(value, TAG_CONTINUATION)) esk_wrong_type(context, who, 1, value, "a continuation");
+    return esk_pointer(value);
+}
+
+static Value winders_of(Context *context, Value value) {
+    return need_continuation(context, "%continuation-winders", value)->winders;
+}
+
+static Value parameters_of(Context *context, Value value) {
+    return need_continuation(context, "%continuation-parameters", value)->parameters;
+}
+
 const Primitive esk_continuation_primitives[] = {
+    ESK_PRIMITIVE_2("%throw-near", "(%throw-near continuation value)", throw_near,
+                    "The same as %throw if winders and parameters are those of the continuation; else it gives #f."),
+    ESK_PRIMITIVE_1("%continuation-winders", "(%continuation-winders continuation)", winders_of,
+                    "The winders that were active where the continuation was captured."),
+    ESK_PRIMITIVE_1("%continuation-parameters", "(%continuation-parameters continuation)", parameters_of,
+                    "The bindings of parameters that were in force where the continuation was captured."),
     ESK_PRIMITIVE_2("%throw", "(%throw continuation value)", throw,
                     "Goes on where the continuation was captured, as if that had returned the value."),
     {0},
