@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from eshkol.codegen.arithmetic import COMPARISONS
 from eshkol.codegen.blocks import Block, Val
 from eshkol.codegen.functions import Analysis, LambdaFunction, calls_inside, rest_of
-from eshkol.codegen.passing import CONTEXT
 from eshkol.codegen.nodes import Escape, Fix, LetValues, Prim
+from eshkol.codegen.passing import CONTEXT
 from eshkol.codegen.primitives import QUICK_ARGUMENTS
 from eshkol.codegen.shared import Shared, given
 from eshkol.codegen.simplify import first_of_two

@@ -48,8 +48,10 @@ def escape(node: Call, procedure: Node, args: Sequence[Node]) -> Node | None:
 
 
 def _calls(variable: Variable, body: Node) -> list[Call] | None:
-    """The calls of a continuation, if it is called with one value each time, by code that changes no handlers itself,
-    and not used otherwise."""
+    """The calls of a continuation, if it is used in no other way.
+
+    It takes one value each time, from code that changes no handlers itself.
+    """
     found: list[Call] = []
     stack = [body]
     while stack:

@@ -24,7 +24,9 @@ TEXTS = {  # the parameters, of which the first is called, with how many argumen
     "for-each": (
         ["f", "list"], 1,
         f"""(let loop ((rest {_ITEMS}))
-              (if (pair? rest) (begin (f (car rest)) (loop (cdr rest))) (if (null? rest) nothing (again values list))))""",
+              (if (pair? rest)
+                  (begin (f (car rest)) (loop (cdr rest)))
+                  (if (null? rest) nothing (again values list))))""",
     ),
     "map": (
         ["f", "list"], 1,

@@ -38,8 +38,10 @@ class LetValues(Node):
 
 @dataclass(slots=True, eq=False)
 class Escape(Node):
-    """A call of call/cc with a lambda whose continuation is only called, with one value, and in the same function: to
-    call `variable` is to go on with a value where this expression ends. Nothing is captured."""
+    """A call of call/cc whose continuation is only called, with one value, and in the same function (escapes.py).
+
+    To call `variable` is to go on with a value where this expression ends. Nothing is captured.
+    """
 
     variable: Variable
     body: Node

@@ -12,8 +12,8 @@ import platform
 from collections.abc import Sequence
 
 _X86 = platform.machine().lower() in ("x86_64", "amd64")
-# The context stays in one register that every procedure leaves as it is (r13, which LLVM has for "self"), so that nobody
-# stores it or passes it on. AArch64 has registers enough.
+# The context stays in one register that every procedure leaves as it is (r13, which LLVM has for "self"), so that
+# nobody stores it or passes it on. AArch64 has registers enough.
 CONTEXT = "ptr swiftself %ctx" if _X86 else "ptr %ctx"
 REGISTERS = 7 if _X86 else 8  # for the words of a call: those of the C convention, and that of the context
 PRESERVES = _X86  # whether LLVM's preserve_mostcc leaves the registers of arguments as they are

@@ -47,9 +47,9 @@ class Simplifier:
     def form(self, node: Node) -> Node:
         """A form at top level."""
         self._count(node)
-        if isinstance(node, core.DefineGlobal) and isinstance(node.value, Lambda):
-            if node.cell.sealed and not node.cell.assigned:
-                self.procedures.add(node.cell)
+        match node:
+            case core.DefineGlobal(cell=cell, value=Lambda()) if cell.sealed and not cell.assigned:
+                self.procedures.add(cell)
         simple = self.simplify(node)
         if isinstance(simple, core.DefineGlobal) and isinstance(simple.value, Const):
             cell = simple.cell

@@ -5,8 +5,9 @@ Comes in: the simplified definition of a procedure such as
     (define (fold f seed items) (if (null? items) seed (fold f (f (car items) seed) (cdr items))))
 
 and a call of it with a lambda, a primitive or a procedure of the same unit for a parameter that is only called and
-handed on (`f`). Goes out, in place of the call, a copy of the procedure without that parameter: a loop in which the lambda stands where it is called,
-so that no closure is made and nothing unknown is called. Only what is short is copied, and a lambda never is.
+handed on (`f`). Goes out, in place of the call, a copy of the procedure without that parameter: a loop in which the
+lambda stands where it is called, so that no closure is made and nothing unknown is called. Only what is short is
+copied, and a lambda never is.
 """
 
 from __future__ import annotations
@@ -91,8 +92,10 @@ class Template:
         return found
 
     def written(self, node: Call, args: list[Node], procedures: Set[Cell], primitive: Primitive) -> Node | None:
-        """What stands in place of a call with these arguments, if a copy is worth it; `procedures` are the cells that are
-        known to hold one."""
+        """What stands in place of a call with these arguments, if a copy is worth it.
+
+        `procedures` are the cells that are known to hold one.
+        """
         given = self.given(args, procedures)
         if not given:
             return None

@@ -146,7 +146,8 @@ class _Calls:
             names = _several(_name(join) for join in found.joins)
             yield f"  {names}: code that several places go on to, no procedure"
         for escape in found.escapes:
-            yield f"  the continuation {escape.variable.name} at {_at(escape.place)} is only left to: a call of it is a jump"
+            where = f"{escape.variable.name} at {_at(escape.place)}"
+            yield f"  the continuation {where} is only left to: a call of it is a jump"
         if found.direct:
             yield f"  calls by name: {_counted(found.direct)}"
         if found.libraries:
