@@ -71,10 +71,10 @@ def known(procedure: Global, count: int) -> Template | None:
     cell = procedure.cell
     if cell.library != LIBRARY or cell.name not in TEXTS or cell.assigned or len(TEXTS[cell.name][0]) != count:
         return None
-    names, taken, _ = TEXTS[cell.name]
+    names, taken, text = TEXTS[cell.name]
     params = [Variable(name) for name in names]
     body = _Text(procedure).node(_data(cell.name), dict(zip(names, params, strict=True)))
-    return Template(Cell(LIBRARY, cell.name), Clause(params, None, body), {0: [taken]})
+    return Template(Cell(LIBRARY, cell.name), Clause(params, None, body), {0: [taken] * text.count("(f ")})
 
 
 @cache
