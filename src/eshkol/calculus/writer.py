@@ -32,8 +32,7 @@ from eshkol.calculus.abstract import (
 )  # fmt: skip
 from eshkol.calculus.exactness import ROUNDED, SAME
 from eshkol.calculus.ir import F64, I1, I64, Block, Branch, Fail, Instruction, Jump, Type, TypedValue
-from eshkol.codegen.nodes import LetValues
-from eshkol.codegen.simplify import children
+from eshkol.codegen.nodes import LetValues, children
 from eshkol.lang import core
 from eshkol.lang.core import Lambda, Let, Local, Node, Variable
 from eshkol.lang.datum import Symbol

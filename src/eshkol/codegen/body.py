@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from eshkol.codegen.arithmetic import COMPARISONS
 from eshkol.codegen.blocks import Block, Val
 from eshkol.codegen.functions import Analysis, LambdaFunction, calls_inside, rest_of
-from eshkol.codegen.nodes import Fix, LetValues, Prim
+from eshkol.codegen.nodes import Escape, Fix, LetValues, Prim
+from eshkol.codegen.passing import registers
 from eshkol.codegen.primitives import QUICK_ARGUMENTS
 from eshkol.codegen.shared import Shared, given
 from eshkol.codegen.simplify import first_of_two
 from eshkol.codegen.values import Env, ValueWriter
 from eshkol.lang import core
-from eshkol.lang.core import Call, Clause, Const, Global, If, Lambda, Let, Local, Node, Seq
+from eshkol.lang.core import Call, Clause, Const, Global, If, Lambda, Let, Local, Node, Seq, Variable
 from eshkol.lang.source import Place
 
 SEVERAL = frozenset(
@@ -63,6 +64,7 @@ class Body(ValueWriter):
         super().__init__(shared, function, name)
         self.writer.once = shared.split is not None and shared.split.is_quick
         self.labels: dict[LambdaFunction, Block] = {}
+        self.escapes: dict[Variable, Destination] = {}
         self.again: tuple[Clause, Block] | None = None
         self.rest: tuple[Node, str, list[str]] | None = None  # what stands in a function of its own, that, its words
         self.polled = 0  # on the path that is being written: 1 for interrupts, 2 for the stack too
@@ -186,7 +188,7 @@ class Body(ValueWriter):
 
     def effect(self, node: Node, env: Env) -> None:
         """An expression whose value nothing wants."""
-        if isinstance(node, If | Seq | Let | Fix | LetValues):
+        if isinstance(node, If | Seq | Let | Fix | LetValues | Escape):
             join = Join(self.writer.block("then"), 0)
             self.emit(node, env, join)
             self.writer.begin(join.block)
@@ -266,6 +268,10 @@ class Body(ValueWriter):
                 self._let_values(node, env, to)
             case Fix():
                 self._fix(node, env, to)
+            case Escape(variable=variable, body=body):
+                self.escapes[variable], before = to, self.polled
+                self.emit(body, env, to)
+                self.polled = before
             case Call():
                 self._emit_call(node, env, to)
             case Prim(name="values", args=args) if isinstance(to, Join) and to.count != 1 and len(args) == to.count:
@@ -403,7 +409,10 @@ class Body(ValueWriter):
 
     def _emit_call(self, node: Call, env: Env, to: Destination) -> None:
         function = self.analysis.known(node.procedure)
-        if function is not None and function.inside:
+        if (place := self._place(node)) is not None:
+            self.emit(node.args[0], env, place)
+            self.writer.shut()
+        elif function is not None and function.inside:
             args = [self.value(arg, env) for arg in node.args]
             self.writer.meet(self.labels[function], args)
             self.writer.shut()
@@ -421,13 +430,17 @@ class Body(ValueWriter):
         else:
             self.deliver(self._call(node, env), to, node.place)
 
+    def _place(self, node: Call) -> Destination | None:
+        """Where a call goes on that is one of a continuation that is only left to."""
+        return self.escapes.get(node.procedure.variable) if isinstance(node.procedure, Local) else None
+
     def _goes_back(self, node: Call) -> bool:
         """Whether a call of the function being written is of the clause being written."""
         return self.again is not None and self.function.clause(len(node.args)) is self.again[0]
 
     def _call(self, node: Call, env: Env) -> Val:
         function = self.analysis.known(node.procedure)
-        if function is not None and function.inside:
+        if (function is not None and function.inside) or self._place(node) is not None:
             return self.values(node, env, 1)[0]
         if self.module.is_quick and self._is_looked_up(node, function) and len(node.args) <= QUICK_ARGUMENTS:
             procedure, *args = [self.value(part, env) for part in (node.procedure, *node.args)]
@@ -486,7 +499,7 @@ class Body(ValueWriter):
                 writer.store_value(value, writer.offset(extra, 16 * i))
         direct = [*args[:4], *[Val("undef", "undef")] * (4 - len(args))]
         words = [f"i64 {word}" for value in direct for word in value]
-        return entry, ["ptr %ctx", f"ptr {closure}", f"i64 {len(args)}", *words]
+        return entry, [registers().context, f"ptr {closure}", f"i64 {len(args)}", *words]
 
 
 def _comes_back(node: Call) -> bool:
@@ -511,6 +524,8 @@ def may_be_several(analysis: Analysis, node: Node) -> bool:
                 return len(args) != 1
             case Prim(name=name):
                 return name in SEVERAL
+            case Escape():
+                return True
             case Call(procedure=procedure):
                 function = analysis.known(procedure)
                 if function is None or not function.inside:

@@ -16,7 +16,7 @@ from eshkol.codegen.emit import emit_unit
 from eshkol.codegen.functions import Analysis
 from eshkol.codegen.identity import source_key
 from eshkol.codegen.keeping import encode
-from eshkol.codegen.module import FUNCTION_ATTRIBUTES, INTRINSICS, RUNTIME, UnitModule
+from eshkol.codegen.module import FUNCTION_ATTRIBUTES, INTRINSICS, RUNTIME, UnitModule, declared
 from eshkol.codegen.primitives import PrimitiveTable
 from eshkol.codegen.scopes import scopes_of
 from eshkol.codegen.shared import Shared
@@ -162,7 +162,7 @@ def entries_text() -> tuple[str, list[str]]:
     """The module of entries as LLVM text, and the functions outside that it calls."""
     text = table().entries()
     outside = [name for name in RUNTIME if f"@{name}(" in text]
-    declarations = [f"declare {RUNTIME[n][0]} @{n}({RUNTIME[n][1]}) {RUNTIME[n][2]}" for n in outside]
+    declarations = [declared(name) for name in outside]
     weights = '!0 = !{!"branch_weights", i32 2000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 2000}'
     framed = text.replace(") {\n", f") {FUNCTION_ATTRIBUTES} {{\n")
     return "\n".join(["%value = type { i64, i64 }", *declarations, INTRINSICS, framed, weights]), outside

@@ -80,7 +80,9 @@ def emit_piece(shared: Shared, number: int, piece: Piece, name: str, tail: bool,
     writer = body.writer
     writer.symbol = piece_symbol(number)
     writer.once = writer.once or not piece.loops
-    writer.receive(passing.ENTRY[: passing.REGISTERS])  # the arguments, of which there are none, are not looked at
+    writer.receive(
+        passing.entry()[: passing.registers().count]
+    )  # the arguments, of which there are none, are not looked at
     if following is None:
         body.emit_all([form.node for form in piece.forms], tail)
     else:
@@ -88,7 +90,9 @@ def emit_piece(shared: Shared, number: int, piece: Piece, name: str, tail: bool,
             body.effect(form.node, {})
         if shared.split is not None:
             following = writer.load("ptr", following)
-        writer.jump_to(following, ["ptr %ctx", "ptr %self", "i64 0", *["i64 undef"] * len(passing.DIRECT)], None)
+        writer.jump_to(
+            following, [passing.registers().context, "ptr %self", "i64 0", *["i64 undef"] * len(passing.DIRECT)], None
+        )
     writer.finish("" if writer.once else "noinline", "internal" if number and shared.split is None else "")
 
 
@@ -117,7 +121,7 @@ def _entry(shared: Shared, function: LambdaFunction) -> None:
     writer = FunctionWriter(shared.module, function.code.name or "lambda", None)
     writer.symbol = symbol[2:-1]
     looked_at = max((4 if clause.rest else min(4, len(clause.params)) for clause in function.code.clauses), default=0)
-    writer.receive(passing.ENTRY[: max(passing.REGISTERS, 3 + 2 * looked_at)])
+    writer.receive(passing.entry()[: max(passing.registers().count, 3 + 2 * looked_at)])
     for clause in function.code.clauses:
         fits, other = writer.block(), writer.block()
         wanted = len(clause.params)

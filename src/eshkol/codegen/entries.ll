@@ -2,7 +2,8 @@
 ; call others in tail position. Loaded once in a process; the runtime keeps their addresses. $ENTRY stands for the
 ; parameters of an entry, $PASS for the words of a call of one, $WORDS for loading %word0 … from %direct (and passing
 ; those for which there is no register) and the entry of %target, $JUMP for a jump to the procedure (%tf, %pf) with %n
-; arguments that lie in %direct, $AGAIN for a jump to the entry that %self has by now, with the arguments as they came.
+; arguments that lie in %direct, $AGAIN for a jump to the entry that %self has by now, with the arguments as they
+; came, $CONTEXT for the context as compiled code passes it.
 
 ; (a b c d) of a call as an array, with the arguments behind them
 define internal ptr @gathered(ptr %ctx, i64 %count, ptr %room) noinline {
@@ -203,7 +204,28 @@ not:
   unreachable
 call:
   %f = inttoptr i64 %p0 to ptr
-  %v = musttail call tailcc %value @esk_call_cc(ptr %ctx, ptr %f)
+  %v = musttail call tailcc %value @esk_call_cc($CONTEXT, ptr %f)
+  ret %value %v
+}
+
+; (%call/ec receiver): the same, of a continuation that is only left to
+define tailcc %value @"entry.%call/ec"($ENTRY) {
+  %right = icmp eq i64 %count, 1
+  br i1 %right, label %go, label %bad, !prof !0
+bad:
+  call void @esk_wrong_arity(ptr %ctx, ptr %self, i64 %count)
+  unreachable
+go:
+  %is = icmp eq i64 %t0, $TAG_PROCEDURE
+  br i1 %is, label %call, label %not, !prof !0
+not:
+  call void @esk_not_procedure(ptr %ctx, i64 %t0, i64 %p0)
+  unreachable
+call:
+  %once = getelementptr i8, ptr %ctx, i64 $Context.once
+  store i64 1, ptr %once
+  %f = inttoptr i64 %p0 to ptr
+  %v = musttail call tailcc %value @esk_call_cc($CONTEXT, ptr %f)
   ret %value %v
 }
 

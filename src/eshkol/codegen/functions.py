@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from eshkol.codegen.nodes import Fix, LetValues, Prim
-from eshkol.codegen.simplify import children
+from eshkol.codegen.nodes import Escape, Fix, LetValues, Prim, children
 from eshkol.lang import core
 from eshkol.lang.core import Call, Clause, Const, Global, If, Lambda, Let, Local, Node, Seq, SetLocal, Variable
 
@@ -154,6 +153,8 @@ class Analysis:
             case LetValues(value=value, body=body):
                 self._walk(value, None, around)
                 self._walk(body, region, around)
+            case Escape(body=body):
+                self._walk(body, region, around)
             case Fix():
                 self._fix(node, region, around)
             case Call():
@@ -249,6 +250,8 @@ class Analysis:
                         owner.bound.add(rest)
                 case Fix(variables=variables):
                     owner.bound.update(variables)
+                case Escape(variable=variable):
+                    owner.bound.add(variable)
                 case Call(procedure=procedure, args=args):
                     function = self.known(procedure)
                     if function is not None and function.clause(len(args)) is not None:

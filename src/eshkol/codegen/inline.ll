@@ -4,7 +4,9 @@
 ; gives an i1 and serves where NAME stands in a test (elsewhere its result becomes a boolean). The code generator reads
 ; this file to know which there are; a unit carries those it uses. Each has its fast path here and leaves everything
 ; else, errors too, to the primitive of the same name in C ("prim.NAME") or to the runtime's function for it, so that
-; what a primitive means stands in one place. Arithmetic is written by arithmetic.py. Words that begin with $ are numbers of the runtime's layout.
+; what a primitive means stands in one place. Where nothing is left but an error, the call is marked $FAILS: it never
+; returns, so that behind it LLVM knows that a pair is one. Arithmetic is written by arithmetic.py. Other words that begin
+; with $ are numbers of the runtime's layout.
 
 define internal ptr @allocate(ptr %ctx, i64 %words) alwaysinline {
   %offset = shl i64 %words, 4
@@ -259,7 +261,7 @@ define internal %value @"inline.cons"(ptr %ctx, i64 %ta, i64 %pa, i64 %tb, i64 %
 
 define internal %value @"inline.car"(ptr %ctx, i64 %t, i64 %p) alwaysinline {
   %pair = icmp eq i64 %t, $TAG_PAIR
-  br i1 %pair, label %fast, label %slow, !prof !0
+  br i1 %pair, label %fast, label %bad, !prof !0
 fast:
   %o = inttoptr i64 %p to ptr
   %where = getelementptr i8, ptr %o, i64 1
@@ -270,14 +272,14 @@ fast:
   %a = insertvalue %value undef, i64 %tag, 0
   %v = insertvalue %value %a, i64 %bits, 1
   ret %value %v
-slow:
-  %z = call %value @"prim.car"(ptr %ctx, i64 %t, i64 %p)
-  ret %value %z
+bad:
+  %never = call %value @"prim.car"(ptr %ctx, i64 %t, i64 %p) $FAILS
+  unreachable
 }
 
 define internal %value @"inline.cdr"(ptr %ctx, i64 %t, i64 %p) alwaysinline {
   %pair = icmp eq i64 %t, $TAG_PAIR
-  br i1 %pair, label %fast, label %slow, !prof !0
+  br i1 %pair, label %fast, label %bad, !prof !0
 fast:
   %o = inttoptr i64 %p to ptr
   %where = getelementptr i8, ptr %o, i64 2
@@ -288,21 +290,21 @@ fast:
   %a = insertvalue %value undef, i64 %tag, 0
   %v = insertvalue %value %a, i64 %bits, 1
   ret %value %v
-slow:
-  %z = call %value @"prim.cdr"(ptr %ctx, i64 %t, i64 %p)
-  ret %value %z
+bad:
+  %never = call %value @"prim.cdr"(ptr %ctx, i64 %t, i64 %p) $FAILS
+  unreachable
 }
 
 define internal %value @"inline.set-car!"(ptr %ctx, i64 %t, i64 %p, i64 %tv, i64 %pv) alwaysinline {
   %pair = icmp eq i64 %t, $TAG_PAIR
-  br i1 %pair, label %look, label %slow, !prof !0
+  br i1 %pair, label %look, label %bad, !prof !0
 look:
   %o = inttoptr i64 %p to ptr
   %flags_at = getelementptr i8, ptr %o, i64 $Object.flags
   %flags = load i8, ptr %flags_at
   %constant = and i8 %flags, $FLAG_LITERAL
   %literal = icmp ne i8 %constant, 0
-  br i1 %literal, label %slow, label %fast, !prof !1
+  br i1 %literal, label %bad, label %fast, !prof !1
 fast:
   %where = getelementptr i8, ptr %o, i64 1
   %byte = trunc i64 %tv to i8
@@ -310,21 +312,21 @@ fast:
   %field = getelementptr i8, ptr %o, i64 $Pair.car
   store i64 %pv, ptr %field
   ret %value { i64 $TAG_SPECIAL, i64 0 }
-slow:
-  %z = call %value @"prim.set-car!"(ptr %ctx, i64 %t, i64 %p, i64 %tv, i64 %pv)
-  ret %value %z
+bad:
+  %never = call %value @"prim.set-car!"(ptr %ctx, i64 %t, i64 %p, i64 %tv, i64 %pv) $FAILS
+  unreachable
 }
 
 define internal %value @"inline.set-cdr!"(ptr %ctx, i64 %t, i64 %p, i64 %tv, i64 %pv) alwaysinline {
   %pair = icmp eq i64 %t, $TAG_PAIR
-  br i1 %pair, label %look, label %slow, !prof !0
+  br i1 %pair, label %look, label %bad, !prof !0
 look:
   %o = inttoptr i64 %p to ptr
   %flags_at = getelementptr i8, ptr %o, i64 $Object.flags
   %flags = load i8, ptr %flags_at
   %constant = and i8 %flags, $FLAG_LITERAL
   %literal = icmp ne i8 %constant, 0
-  br i1 %literal, label %slow, label %fast, !prof !1
+  br i1 %literal, label %bad, label %fast, !prof !1
 fast:
   %where = getelementptr i8, ptr %o, i64 2
   %byte = trunc i64 %tv to i8
@@ -332,13 +334,13 @@ fast:
   %field = getelementptr i8, ptr %o, i64 $Pair.cdr
   store i64 %pv, ptr %field
   ret %value { i64 $TAG_SPECIAL, i64 0 }
-slow:
-  %z = call %value @"prim.set-cdr!"(ptr %ctx, i64 %t, i64 %p, i64 %tv, i64 %pv)
-  ret %value %z
+bad:
+  %never = call %value @"prim.set-cdr!"(ptr %ctx, i64 %t, i64 %p, i64 %tv, i64 %pv) $FAILS
+  unreachable
 }
 
-; the place of an element, or null where the vector is none or the index outside
-define internal ptr @element(i64 %tv, i64 %pv, i64 %tk, i64 %k) alwaysinline {
+; whether a vector is one and an index inside
+define internal i1 @within(i64 %tv, i64 %pv, i64 %tk, i64 %k) alwaysinline {
   %vector = icmp eq i64 %tv, $TAG_VECTOR
   %whole = icmp eq i64 %tk, $TAG_FIXNUM
   %both = and i1 %vector, %whole
@@ -348,49 +350,48 @@ right:
   %at = getelementptr i8, ptr %o, i64 $Vector.length
   %length = load i64, ptr %at
   %inside = icmp ult i64 %k, %length
-  br i1 %inside, label %there, label %wrong, !prof !0
-there:
-  %items = getelementptr i8, ptr %o, i64 $Vector.items
-  %place = getelementptr %value, ptr %items, i64 %k
-  ret ptr %place
+  ret i1 %inside
 wrong:
-  ret ptr null
+  ret i1 false
 }
 
 define internal %value @"inline.vector-ref"(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k) alwaysinline {
-  %place = call ptr @element(i64 %tv, i64 %pv, i64 %tk, i64 %k)
-  %wrong = icmp eq ptr %place, null
-  br i1 %wrong, label %slow, label %fast, !prof !1
+  %inside = call i1 @within(i64 %tv, i64 %pv, i64 %tk, i64 %k)
+  br i1 %inside, label %fast, label %bad, !prof !0
 fast:
+  %o = inttoptr i64 %pv to ptr
+  %items = getelementptr i8, ptr %o, i64 $Vector.items
+  %place = getelementptr %value, ptr %items, i64 %k
   %v = load %value, ptr %place
   ret %value %v
-slow:
-  %z = call %value @"prim.vector-ref"(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k)
-  ret %value %z
+bad:
+  %never = call %value @"prim.vector-ref"(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k) $FAILS
+  unreachable
 }
 
 define internal %value @"inline.vector-set!"(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k, i64 %tx, i64 %px) alwaysinline {
-  %place = call ptr @element(i64 %tv, i64 %pv, i64 %tk, i64 %k)
-  %wrong = icmp eq ptr %place, null
-  br i1 %wrong, label %slow, label %look, !prof !1
+  %inside = call i1 @within(i64 %tv, i64 %pv, i64 %tk, i64 %k)
+  br i1 %inside, label %look, label %bad, !prof !0
 look:
   %o = inttoptr i64 %pv to ptr
   %flags_at = getelementptr i8, ptr %o, i64 $Object.flags
   %flags = load i8, ptr %flags_at
   %constant = and i8 %flags, $FLAG_LITERAL
   %literal = icmp ne i8 %constant, 0
-  br i1 %literal, label %slow, label %fast, !prof !1
+  br i1 %literal, label %bad, label %fast, !prof !1
 fast:
+  %items = getelementptr i8, ptr %o, i64 $Vector.items
+  %place = getelementptr %value, ptr %items, i64 %k
   store i64 %tx, ptr %place
   %bits = getelementptr i8, ptr %place, i64 8
   store i64 %px, ptr %bits
   ret %value { i64 $TAG_SPECIAL, i64 0 }
-slow:
-  %z = call %value @vector_set_slowly(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k, i64 %tx, i64 %px)
-  ret %value %z
+bad:
+  call void @vector_set_fails(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k, i64 %tx, i64 %px) $FAILS
+  unreachable
 }
 
-define internal %value @vector_set_slowly(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k, i64 %tx, i64 %px) noinline cold {
+define internal void @vector_set_fails(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k, i64 %tx, i64 %px) noinline cold noreturn {
   %args = alloca [6 x i64]
   %a1 = getelementptr i64, ptr %args, i64 1
   %a2 = getelementptr i64, ptr %args, i64 2
@@ -403,49 +404,49 @@ define internal %value @vector_set_slowly(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i
   store i64 %k, ptr %a3
   store i64 %tx, ptr %a4
   store i64 %px, ptr %a5
-  %z = call %value @"prim.vector-set!"(ptr %ctx, ptr %args, i64 3)
-  ret %value %z
+  %never = call %value @"prim.vector-set!"(ptr %ctx, ptr %args, i64 3) $FAILS
+  unreachable
 }
 
 define internal %value @"inline.vector-length"(ptr %ctx, i64 %t, i64 %p) alwaysinline {
   %vector = icmp eq i64 %t, $TAG_VECTOR
-  br i1 %vector, label %fast, label %slow, !prof !0
+  br i1 %vector, label %fast, label %bad, !prof !0
 fast:
   %o = inttoptr i64 %p to ptr
   %at = getelementptr i8, ptr %o, i64 $Vector.length
   %length = load i64, ptr %at
   %v = call %value @fixnum(i64 %length)
   ret %value %v
-slow:
-  %z = call %value @"prim.vector-length"(ptr %ctx, i64 %t, i64 %p)
-  ret %value %z
+bad:
+  %never = call %value @"prim.vector-length"(ptr %ctx, i64 %t, i64 %p) $FAILS
+  unreachable
 }
 
 define internal %value @"inline.string-length"(ptr %ctx, i64 %t, i64 %p) alwaysinline {
   %string = icmp eq i64 %t, $TAG_STRING
-  br i1 %string, label %fast, label %slow, !prof !0
+  br i1 %string, label %fast, label %bad, !prof !0
 fast:
   %o = inttoptr i64 %p to ptr
   %at = getelementptr i8, ptr %o, i64 $String.length
   %length = load i64, ptr %at
   %v = call %value @fixnum(i64 %length)
   ret %value %v
-slow:
-  %z = call %value @"prim.string-length"(ptr %ctx, i64 %t, i64 %p)
-  ret %value %z
+bad:
+  %never = call %value @"prim.string-length"(ptr %ctx, i64 %t, i64 %p) $FAILS
+  unreachable
 }
 
 define internal %value @"inline.string-ref"(ptr %ctx, i64 %t, i64 %p, i64 %tk, i64 %k) alwaysinline {
   %string = icmp eq i64 %t, $TAG_STRING
   %whole = icmp eq i64 %tk, $TAG_FIXNUM
   %both = and i1 %string, %whole
-  br i1 %both, label %right, label %slow, !prof !0
+  br i1 %both, label %right, label %bad, !prof !0
 right:
   %o = inttoptr i64 %p to ptr
   %at = getelementptr i8, ptr %o, i64 $String.length
   %length = load i64, ptr %at
   %inside = icmp ult i64 %k, %length
-  br i1 %inside, label %fast, label %slow, !prof !0
+  br i1 %inside, label %fast, label %bad, !prof !0
 fast:
   %chars = getelementptr i8, ptr %o, i64 $String.chars
   %place = getelementptr i32, ptr %chars, i64 %k
@@ -453,33 +454,33 @@ fast:
   %bits = zext i32 %code to i64
   %v = insertvalue %value { i64 $TAG_CHAR, i64 undef }, i64 %bits, 1
   ret %value %v
-slow:
-  %z = call %value @"prim.string-ref"(ptr %ctx, i64 %t, i64 %p, i64 %tk, i64 %k)
-  ret %value %z
+bad:
+  %never = call %value @"prim.string-ref"(ptr %ctx, i64 %t, i64 %p, i64 %tk, i64 %k) $FAILS
+  unreachable
 }
 
 define internal %value @"inline.char->integer"(ptr %ctx, i64 %t, i64 %p) alwaysinline {
   %char = icmp eq i64 %t, $TAG_CHAR
-  br i1 %char, label %fast, label %slow, !prof !0
+  br i1 %char, label %fast, label %bad, !prof !0
 fast:
   %v = call %value @fixnum(i64 %p)
   ret %value %v
-slow:
-  %z = call %value @"prim.char->integer"(ptr %ctx, i64 %t, i64 %p)
-  ret %value %z
+bad:
+  %never = call %value @"prim.char->integer"(ptr %ctx, i64 %t, i64 %p) $FAILS
+  unreachable
 }
 
 define internal %value @"inline.unbox"(ptr %ctx, i64 %t, i64 %p) alwaysinline {
   %box = icmp eq i64 %t, $TAG_BOX
-  br i1 %box, label %fast, label %slow, !prof !0
+  br i1 %box, label %fast, label %bad, !prof !0
 fast:
   %o = inttoptr i64 %p to ptr
   %at = getelementptr i8, ptr %o, i64 $Box.value
   %v = load %value, ptr %at
   ret %value %v
-slow:
-  %z = call %value @"prim.unbox"(ptr %ctx, i64 %t, i64 %p)
-  ret %value %z
+bad:
+  %never = call %value @"prim.unbox"(ptr %ctx, i64 %t, i64 %p) $FAILS
+  unreachable
 }
 
 define internal i1 @"test.%record?"(ptr %ctx, i64 %t, i64 %p, i64 %tr, i64 %pr) alwaysinline {
@@ -498,14 +499,19 @@ no:
 ; a field whose index the expander wrote: it lies inside every record of the type
 define internal %value @"inline.%record-ref"(ptr %ctx, i64 %t, i64 %p, i64 %tr, i64 %pr, i64 %ti, i64 %i, i64 %tw, i64 %pw) alwaysinline {
   %is = call i1 @"test.%record?"(ptr %ctx, i64 %t, i64 %p, i64 %tr, i64 %pr)
-  br i1 %is, label %fast, label %slow, !prof !0
+  br i1 %is, label %fast, label %bad, !prof !0
 fast:
   %o = inttoptr i64 %p to ptr
   %fields = getelementptr i8, ptr %o, i64 $Record.fields
   %place = getelementptr %value, ptr %fields, i64 %i
   %v = load %value, ptr %place
   ret %value %v
-slow:
+bad:
+  call void @record_ref_fails(ptr %ctx, i64 %t, i64 %p, i64 %tr, i64 %pr, i64 %ti, i64 %i, i64 %tw, i64 %pw) $FAILS
+  unreachable
+}
+
+define internal void @record_ref_fails(ptr %ctx, i64 %t, i64 %p, i64 %tr, i64 %pr, i64 %ti, i64 %i, i64 %tw, i64 %pw) noinline cold noreturn {
   %args = alloca [8 x i64]
   %a1 = getelementptr i64, ptr %args, i64 1
   %a2 = getelementptr i64, ptr %args, i64 2
@@ -522,8 +528,8 @@ slow:
   store i64 %i, ptr %a5
   store i64 %tw, ptr %a6
   store i64 %pw, ptr %a7
-  %z = call %value @"prim.%record-ref"(ptr %ctx, ptr %args, i64 4)
-  ret %value %z
+  %never = call %value @"prim.%record-ref"(ptr %ctx, ptr %args, i64 4) $FAILS
+  unreachable
 }
 
 ; of an operator where one operand is a constant: whether the other is a machine number too

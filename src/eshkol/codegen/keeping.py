@@ -13,7 +13,7 @@ import zlib
 from typing import Any
 
 from eshkol.codegen.functions import Analysis
-from eshkol.codegen.nodes import Fix, LetValues, Prim
+from eshkol.codegen.nodes import Escape, Fix, LetValues, Prim
 from eshkol.lang import core
 from eshkol.lang.core import Call, Cell, Clause, Const, Global, If, Lambda, Let, Local, Node, Seq, Variable
 from eshkol.lang.datum import UNSPECIFIED, List, Special, Symbol
@@ -106,6 +106,10 @@ class _Encoder:
                 return ["F", list(map(self.variable, variables)), list(map(self.node, lambdas)), self.node(body)]
             case Call(procedure=procedure, args=args):
                 return ["C", self.node(procedure), *map(self.node, args)]
+            case Escape(
+                body=body, procedure=procedure
+            ):  # whoever comes to the call gives up, but may know what is in it
+                return ["q", ["C", self.node(procedure), ["n"]], self.node(body)]
             case Prim(name=name, args=args):
                 return ["P", name, *map(self.node, args)]
             case LetValues(variables=variables, rest=rest, value=value, body=body):

@@ -63,6 +63,8 @@ class LineTable:
         row = bisect_right(self._starts, at) - 1
         while row > 0 and self._rows[row][2] == 0 and self._starts[row - 1] >= start:
             row -= 1  # code without a place of its own belongs to what is before it
+        if row >= 0 and self._starts[row] < start:
+            return None  # a function that no one wrote
         _, file, line, column = self._rows[row] if row >= 0 else (0, "?", 0, 0)
         return Site(file, line, column)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from eshkol.codegen.passing import registers
 from eshkol.codegen.primitives import CHAR_ORDERS, PrimitiveTable
 from eshkol.codegen.scopes import written_at
 from eshkol.lang.core import Cell, Lambda
@@ -34,7 +35,7 @@ RUNTIME = {  # functions of the runtime that compiled code calls: result, parame
     "esk_spread": ("i64", "ptr, ptr, i64, ptr", ""),
     "esk_spread_values": ("i64", "ptr, i64, i64, ptr", ""),
     "esk_python_called": ("%value", "ptr, ptr, ptr, i64", ""),
-    "esk_call_cc": ("tailcc %value", "ptr, ptr", ""),
+    "esk_call_cc": ("tailcc %value", "$context, ptr", ""),
     "esk_less": ("i64", WORDS_2, "cold"),
     "esk_less_equal": ("i64", WORDS_2, "cold"),
     "esk_greater": ("i64", WORDS_2, "cold"),
@@ -64,7 +65,15 @@ FUNCTION_ATTRIBUTES = '"frame-pointer"="all" "disable-tail-calls"="true" nounwin
 
 CLOSURES, PIECES = "closures", "pieces"  # of a unit in parts: its static closures, and the entries of its pieces
 
+_ATTRIBUTES = re.compile(r"( alwaysinline| noinline cold(?: noreturn)?) \{$", re.MULTILINE)
 _UNUSUAL = re.compile(r"[^A-Za-z0-9!$%&*/:<=>?^_~+.@-]")
+
+
+def declared(name: str) -> str:
+    """A function of the runtime, as LLVM is told of it."""
+    result, parameters, attributes = RUNTIME[name]
+    parameters = parameters.replace("$context", registers().context.removesuffix(" %ctx"))
+    return f"declare {result} @{name}({parameters}) {attributes}".rstrip()
 
 
 @dataclass
@@ -85,6 +94,7 @@ class UnitModule:
     globals: list[str] = field(default_factory=list)
     metadata: list[str] = field(default_factory=list)
     _constant_numbers: dict[int, int] = field(default_factory=dict)
+    _same_cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
     _strings: dict[str, str] = field(default_factory=dict)
     _files: dict[Source | None, int] = field(default_factory=dict)
     _locations: dict[tuple[int, int, int], int] = field(default_factory=dict)
@@ -123,6 +133,7 @@ class UnitModule:
         return False
 
     def cell(self, cell: Cell) -> str:
+        cell = self._same_cells.setdefault((cell.library, cell.name), cell)  # the simplifier makes its own
         found = self.cells.get(cell)
         if found is None:
             found = self.cells[cell] = f"@cell.{len(self.cells)}"
@@ -222,8 +233,7 @@ class UnitModule:
 
     def _declaration(self, name: str) -> str:
         if name in RUNTIME:
-            result, parameters, attributes = RUNTIME[name]
-            return f"declare {result} @{name}({parameters}) {attributes}".rstrip()
+            return declared(name)
         if name in self.table.functions:
             return self.table.declared(name)
         row = self.table.rows[name.removeprefix("prim.")]
@@ -240,7 +250,7 @@ class UnitModule:
         """The module as LLVM text."""
         texts, outside = self._carried()
         # code that runs once calls them, and then they have frames, which errors walk
-        texts = [text.replace(" alwaysinline {", f" alwaysinline {FUNCTION_ATTRIBUTES} {{", 1) for text in texts]
+        texts = [_ATTRIBUTES.sub(rf"\1 {FUNCTION_ATTRIBUTES} {{", text, count=1) for text in texts]
         declarations = self._declarations(outside)
         file = self._file(None)
         metadata = [

@@ -9,28 +9,64 @@ that a callee takes off the stack on some paths only, and bytes between them tha
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
 
 
-def registers_of(processor: str) -> int:
-    """How many registers a kind of processor has for arguments, by the C convention."""
-    return 6 if processor.lower() in ("x86_64", "amd64") else 8
+class Registers(NamedTuple):
+    """How a kind of processor passes the words of a call."""
+
+    context: str  # the context, as parameter and as argument
+    count: int  # registers for the words
+    preserves: bool  # whether LLVM's preserve_mostcc leaves the registers of arguments as they are
 
 
-REGISTERS = registers_of(platform.machine())  # of what code is written for (executable/targets.py may set it)
+# The context stays in one register that every procedure leaves as it is (r13, which LLVM has for "self"), so that
+# nobody stores it or passes it on; the others are those of the C convention. AArch64 has registers enough.
+X86_64 = Registers("ptr swiftself %ctx", 7, True)
+AARCH64 = Registers("ptr %ctx", 8, False)
 DIRECT = tuple(f"i64 %{word}{i}" for i in range(4) for word in "tp")
-ENTRY = ("ptr %ctx", "ptr %self", "i64 %count", *DIRECT)
+
+
+def registers_of(processor: str) -> Registers:
+    return X86_64 if processor.lower() in ("x86_64", "amd64") else AARCH64
+
+
+_HERE = registers_of(platform.machine())
+_written_for = _HERE
+
+
+def registers() -> Registers:
+    """Those of the kind of processor that code is written for."""
+    return _written_for
+
+
+@contextmanager
+def written_for(processor: str) -> Iterator[bool]:
+    """Code that is written meanwhile is for this kind of processor; whether that is another than this one."""
+    global _written_for
+    before, _written_for = _written_for, registers_of(processor)
+    try:
+        yield _written_for != before
+    finally:
+        _written_for = before
+
+
+def entry() -> tuple[str, ...]:
+    """The words of a call through a closure."""
+    return (registers().context, "ptr %self", "i64 %count", *DIRECT)
 
 
 def parameters(words: Sequence[str]) -> str:
     """The parameters of a function that takes these words, as LLVM writes them."""
-    return ", ".join(words[:REGISTERS])
+    return ", ".join(words[: registers().count])
 
 
 def received(words: Sequence[str], spill: int) -> list[str]:
     """The instructions at the beginning of a function that fetch the other words, from an offset in the context."""
     lines = []
-    for i, word in enumerate(words[REGISTERS:]):
+    for i, word in enumerate(words[registers().count :]):
         kind, name = word.split()
         lines.append(f"%spilt{i} = getelementptr i8, ptr %ctx, i64 {spill + 8 * i}")
         lines.append(f"{name} = load {kind}, ptr %spilt{i}")
@@ -40,7 +76,7 @@ def received(words: Sequence[str], spill: int) -> list[str]:
 def stored(words: Sequence[str], spill: int, unique: str) -> list[str]:
     """The instructions before a call that store the other words; undefined ones need not be."""
     lines = []
-    for i, word in enumerate(words[REGISTERS:]):
+    for i, word in enumerate(words[registers().count :]):
         if not word.endswith(" undef"):
             lines.append(f"%spill{unique}.{i} = getelementptr i8, ptr %ctx, i64 {spill + 8 * i}")
             lines.append(f"store {word}, ptr %spill{unique}.{i}")

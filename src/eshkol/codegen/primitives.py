@@ -21,7 +21,12 @@ _FUNCTION = re.compile(r"^define [^\n]*?@(\"[^\"]+\"|[\w.]+)\(([^)]*)\)[^\n]*\{$
 _CALLED = re.compile(r"call (?:tailcc )?[^@\n]*@(\"[^\"]+\"|[\w.]+)\(")
 _NUMBER = re.compile(r"\$([A-Za-z_][\w.]*)")
 
+# Of a call that never returns: it stays where it is, for the line that it belongs to is that of the error.
+FAILS = "noreturn nomerge"
+
 QUICK_ARGUMENTS = 4  # of a call that is made by a function of its own, where code is written quickly
+
+_SLOW = re.compile(r'call (%value|i64|ptr|void) @("prim\.[^"]+"|esk_\w+)\(([^)]*)\)(?! \$FAILS)')
 
 _PASS = re.compile(r"\$PASS\(([^)]*)\)")
 _NAMES = tuple(f"%word{i}" for i in range(8))
@@ -47,7 +52,7 @@ def _words(spill: int) -> str:
     for i, name in enumerate(_NAMES):
         lines.append(f"%where{i} = getelementptr i64, ptr %direct, i64 {i}")
         lines.append(f"{name} = load i64, ptr %where{i}")
-    words = ("ptr %ctx", "ptr %target", "i64 %n", *(f"i64 {name}" for name in _NAMES))
+    words = (passing.registers().context, "ptr %target", "i64 %n", *(f"i64 {name}" for name in _NAMES))
     lines += passing.stored(words, spill, "")
     lines.append("%target_at = getelementptr i8, ptr %target, i64 $Closure.entry")
     lines.append("%target_entry = load ptr, ptr %target_at")
@@ -56,18 +61,18 @@ def _words(spill: int) -> str:
 
 def _again(spill: int) -> str:
     """What $AGAIN stands for."""
-    lines = passing.stored(passing.ENTRY, spill, ".again")
+    lines = passing.stored(passing.entry(), spill, ".again")
     lines.append("%again_at = getelementptr i8, ptr %self, i64 $Closure.entry")
     lines.append("%again_entry = load ptr, ptr %again_at")
-    lines.append(f"%again = musttail call tailcc %value %again_entry({passing.parameters(passing.ENTRY)})")
+    lines.append(f"%again = musttail call tailcc %value %again_entry({passing.parameters(passing.entry())})")
     return "\n".join(f"  {line}" for line in [*lines, "ret %value %again"])
 
 
 def _passed(found: re.Match[str]) -> str:
     """What $PASS stands for: the words that have registers."""
     closure, count, *words = found[1].split(", ")
-    every = ["ptr %ctx", f"ptr {closure}", f"i64 {count}", *(f"i64 {word}" for word in words)]
-    return passing.parameters([*every, *["i64 undef"] * (len(passing.ENTRY) - len(every))])
+    every = [passing.registers().context, f"ptr {closure}", f"i64 {count}", *(f"i64 {word}" for word in words)]
+    return passing.parameters([*every, *["i64 undef"] * (len(passing.entry()) - len(every))])
 
 
 # predicates that ask for nothing but the tag
@@ -144,6 +149,33 @@ slow:
 }}"""
 
 
+def _slow(text: str) -> str:
+    """The inline functions whose slow paths leave all registers as they are, with the functions that see to that.
+
+    What the runtime is asked for in a slow path must not cost the others: if registers came back changed, values would
+    lie in those that procedures have to leave as they are, and be stored before and loaded afterwards on every path.
+    """
+    asked: dict[str, str] = {}
+
+    def call(found: re.Match[str]) -> str:
+        result, function, arguments = found[1], found[2].strip('"'), found[3].split(", ")
+        words = [f"{argument.split()[0]} %a{i}" for i, argument in enumerate(arguments[1:])]
+        parameters, passed = ", ".join([passing.registers().context, *words]), ", ".join(["ptr %ctx", *words])
+        given = "" if result == "void" else "%z = "
+        back = "ret void" if result == "void" else f"ret {result} %z"
+        asked[function] = (
+            f'define internal preserve_mostcc {result} @"slow.{function}"({parameters}) noinline cold {{\n'
+            f"  {given}call {result} @{found[2]}({passed})\n  {back}\n}}"
+        )
+        given_words = ", ".join([passing.registers().context, *arguments[1:]])
+        return f'call preserve_mostcc {result} @"slow.{function}"({given_words})'
+
+    if not passing.registers().preserves:
+        return text
+    changed = _SLOW.sub(call, text)
+    return "\n\n".join([changed, *asked.values()])
+
+
 def _path(letters: str) -> str:
     """What c...r of a pair is, with these letters: step by step from the right."""
     lines = []
@@ -152,7 +184,7 @@ def _path(letters: str) -> str:
         byte, field = (1, "Pair.car") if letter == "a" else (2, "Pair.cdr")
         lines.append(f"""\
   %pair{step} = icmp eq i64 {tag}, $TAG_PAIR
-  br i1 %pair{step}, label %step{step}, label %slow, !prof !0
+  br i1 %pair{step}, label %step{step}, label %bad, !prof !0
 step{step}:
   %o{step} = inttoptr i64 {bits} to ptr
   %where{step} = getelementptr i8, ptr %o{step}, i64 {byte}
@@ -168,17 +200,17 @@ define internal %value @"inline.c{letters}r"(ptr %ctx, i64 %t, i64 %p) alwaysinl
   %a = insertvalue %value undef, i64 {tag}, 0
   %v = insertvalue %value %a, i64 {bits}, 1
   ret %value %v
-slow:
-  %z = call %value @"prim.c{letters}r"(ptr %ctx, i64 %t, i64 %p)
-  ret %value %z
+bad:
+  %never = call %value @"prim.c{letters}r"(ptr %ctx, i64 %t, i64 %p) $FAILS
+  unreachable
 }}"""
 
 
 def _quick_call(count: int, spill: int) -> str:
     """A call of a procedure that is not the last thing done, for code that is written quickly."""
     arguments = [f"{word}{i}" for i in range(count) for word in ("%t", "%p")]
-    words = ["ptr %ctx", "ptr %target", f"i64 {count}", *(f"i64 {word}" for word in arguments)]
-    words += ["i64 undef"] * (len(passing.ENTRY) - len(words))
+    words = [passing.registers().context, "ptr %target", f"i64 {count}", *(f"i64 {word}" for word in arguments)]
+    words += ["i64 undef"] * (len(passing.entry()) - len(words))
     parameters = ", ".join(["ptr %ctx", "i64 %tf", "i64 %pf", *(f"i64 {word}" for word in arguments)])
     stored = "".join(f"  {line}\n" for line in passing.stored(words, spill, ""))
     return f"""\
@@ -208,7 +240,7 @@ class PrimitiveTable:
         written = [*predicates, *map(_char_order, CHAR_ORDERS)]
         paths = [_path("".join(letters)) for count in (2, 3, 4) for letters in product("ad", repeat=count)]
         text = "\n\n".join([(_FOLDER / "inline.ll").read_text(), arithmetic.functions(), *written, *paths, *calls])
-        self.functions = _read(self.filled(text))
+        self.functions = _read(self.filled(_slow(text).replace("$FAILS", FAILS)))
 
     def filled(self, text: str) -> str:
         """Text with its $names replaced by numbers."""
@@ -218,9 +250,14 @@ class PrimitiveTable:
         """The text of the module of entries."""
         text = (_FOLDER / "entries.ll").read_text().split("\n\n", 1)[1]
         spill = self.layout["Context.spill"]
-        begin = "\n".join(f"  {line}" for line in passing.received(passing.ENTRY, spill))
-        text = text.replace("($ENTRY) {", f"({passing.parameters(passing.ENTRY)}) {{\n{begin}")
-        text = text.replace("$JUMP", _JUMP).replace("$WORDS", _words(spill)).replace("$AGAIN", _again(spill))
+        begin = "\n".join(f"  {line}" for line in passing.received(passing.entry(), spill))
+        text = text.replace("($ENTRY) {", f"({passing.parameters(passing.entry())}) {{\n{begin}")
+        text = (
+            text.replace("$JUMP", _JUMP)
+            .replace("$WORDS", _words(spill))
+            .replace("$AGAIN", _again(spill))
+            .replace("$CONTEXT", passing.registers().context)
+        )
         return self.filled(_PASS.sub(_passed, text))
 
     def inline(self, name: str, count: int) -> Inline | None:

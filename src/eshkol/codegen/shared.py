@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
+from eshkol.codegen import passing
 from eshkol.codegen.blocks import FunctionWriter, Val
 from eshkol.codegen.functions import Analysis, LambdaFunction
 from eshkol.codegen.module import CLOSURES, UnitModule
@@ -16,7 +17,7 @@ from eshkol.llvm.text import quoted
 def given(args: list[Val], closure: str | None, passed: list[Val]) -> list[str]:
     """The words of a call of a clause's function."""
     words = [f"i64 {word}" for value in (*args, *passed) for word in value]
-    return ["ptr %ctx", *([] if closure is None else [f"ptr {closure}"]), *words]
+    return [passing.registers().context, *([] if closure is None else [f"ptr {closure}"]), *words]
 
 
 def argument(writer: FunctionWriter, module: UnitModule, index: int) -> Val:

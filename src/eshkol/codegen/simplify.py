@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import reduce
 from typing import ClassVar
 
 from eshkol.codegen import PRIMITIVES
 from eshkol.codegen.arithmetic import COMPARISONS
-from eshkol.codegen.nodes import Fix, LetValues, Prim
+from eshkol.codegen.escapes import CONTROL, escape
+from eshkol.codegen.known import known
+from eshkol.codegen.nodes import Escape, Fix, LetValues, Prim, children
 from eshkol.codegen.primitives import PrimitiveTable
 from eshkol.codegen.special import Template
 from eshkol.lang import core
@@ -27,32 +29,6 @@ from eshkol.lang.datum import UNDEFINED
 FOLDED = {"+": operator.add, "-": operator.sub, "*": operator.mul}  # of exact integers, exact
 FOLDED_BELOW = 1 << 60  # what is a fixnum in any case
 MANY_ARGUMENTS = 64  # a call with more of them makes a list: LLVM takes its time with many values at once
-
-
-def children(node: Node) -> Iterator[Node]:
-    """The expressions directly inside of one."""
-    match node:
-        case core.SetLocal(value=value) | core.SetGlobal(value=value) | core.DefineGlobal(value=value):
-            yield value
-        case If(test=test, then=then, otherwise=otherwise):
-            yield from (test, then, otherwise)
-        case Seq(items=items):
-            yield from items
-        case Lambda(clauses=clauses):
-            yield from (clause.body for clause in clauses)
-        case Let(values=values, body=body) | Letrec(values=values, body=body):
-            yield from values
-            yield body
-        case Fix(lambdas=lambdas, body=body):
-            yield from lambdas
-            yield body
-        case Call(procedure=procedure, args=args):
-            yield procedure
-            yield from args
-        case Prim(args=args):
-            yield from args
-        case LetValues(value=value, body=body):
-            yield from (value, body)
 
 
 class Simplifier:
@@ -65,11 +41,15 @@ class Simplifier:
         self.known: dict[Variable, Node] = {}
         self.constants: dict[core.Cell, Const] = {}
         self.short: dict[core.Cell, core.Clause] = {}  # procedures that only call a primitive
+        self.procedures: set[core.Cell] = set()  # cells that surely hold one: defined before, or being defined
         self.templates: dict[core.Cell, Template] = {}  # procedures that are copied for those that they are given
 
     def form(self, node: Node) -> Node:
         """A form at top level."""
         self._count(node)
+        match node:
+            case core.DefineGlobal(cell=cell, value=Lambda()) if cell.sealed and not cell.assigned:
+                self.procedures.add(cell)
         simple = self.simplify(node)
         if isinstance(simple, core.DefineGlobal) and isinstance(simple.value, Const):
             cell = simple.cell
@@ -79,6 +59,8 @@ class Simplifier:
             clause = _short_clause(simple.value)
             if clause is not None and simple.cell.sealed and not simple.cell.assigned:
                 self.short[simple.cell] = clause
+            elif simple.cell.library == CONTROL:
+                pass  # what changes handlers around a call must stay one
             elif (template := Template.of(simple.cell, simple.value, children)) is not None:
                 self.templates[simple.cell] = template
         return simple
@@ -228,10 +210,14 @@ class Simplifier:
             clause = self.short[procedure.cell]
             if len(clause.params) == len(args):
                 return _called_short(node, clause, args)
-        if isinstance(procedure, Global) and procedure.cell in self.templates:
-            written = self.templates[procedure.cell].written(node, args, self._primitive)
-            if written is not None:
-                return written
+        if isinstance(procedure, Global):
+            template = self.templates.get(procedure.cell) or known(procedure, len(args))
+            if template is not None:
+                written = template.written(node, args, self.procedures, self._primitive)
+                if written is not None:
+                    return written
+        if (found := escape(node, procedure, args)) is not None:
+            return found
         node.procedure, node.args = procedure, args
         return node
 
@@ -271,6 +257,10 @@ class Simplifier:
 
     def _let_values(self, node: LetValues) -> Node:
         node.value, node.body = self.simplify(node.value), self.simplify(node.body)
+        return node
+
+    def _escape(self, node: Escape) -> Node:
+        node.body = self.simplify(node.body)
         return node
 
     def _again(self, node: Prim) -> Node:
@@ -352,6 +342,7 @@ class Simplifier:
         Prim: _again,
         Fix: _fix,
         LetValues: _let_values,
+        Escape: _escape,
     }
 
 

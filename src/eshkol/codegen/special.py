@@ -4,17 +4,18 @@ Comes in: the simplified definition of a procedure such as
 
     (define (fold f seed items) (if (null? items) seed (fold f (f (car items) seed) (cdr items))))
 
-and a call of it with a lambda, or a primitive, for a parameter that is only called and handed on (`f`). Goes out, in
-place of the call, a copy of the procedure without that parameter: a loop in which the lambda stands where it is called,
-so that no closure is made and nothing unknown is called. Only what is short is copied, and a lambda never is.
+and a call of it with a lambda, a primitive or a procedure of the same unit for a parameter that is only called and
+handed on (`f`). Goes out, in place of the call, a copy of the procedure without that parameter: a loop in which the
+lambda stands where it is called, so that no closure is made and nothing unknown is called. Only what is short is
+copied, and a lambda never is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
 
-from eshkol.codegen.nodes import Fix, LetValues, Prim
+from eshkol.codegen.nodes import Escape, Fix, LetValues, Prim
 from eshkol.lang import core
 from eshkol.lang.core import Call, Cell, Clause, Global, If, Lambda, Let, Local, Node, Seq, SetLocal, Variable
 
@@ -77,7 +78,7 @@ class Template:
         }
         return cls(cell, clause, called) if called else None
 
-    def given(self, args: list[Node]) -> dict[int, Lambda | Global]:
+    def given(self, args: list[Node], procedures: Set[Cell]) -> dict[int, Lambda | Global]:
         """The arguments of a call for which a copy is worth it, by their places."""
         if len(args) != len(self.clause.params):
             return {}
@@ -86,15 +87,16 @@ class Template:
             match args[i]:
                 case Lambda(clauses=[Clause(params=params, rest=None)]) as code if {*counts} == {len(params)}:
                     found[i] = code
-                case Global(cell=cell) as primitive if cell.primitive:
-                    found[i] = primitive
+                case Global(cell=cell) as procedure if cell.primitive or cell in procedures:
+                    found[i] = procedure
         return found
 
-    def written(
-        self, node: Call, args: list[Node], primitive: Callable[[Call, Global, list[Node]], Node]
-    ) -> Node | None:
-        """What stands in place of a call with these arguments, if a copy is worth it."""
-        given = self.given(args)
+    def written(self, node: Call, args: list[Node], procedures: Set[Cell], primitive: Primitive) -> Node | None:
+        """What stands in place of a call with these arguments, if a copy is worth it.
+
+        `procedures` are the cells that are known to hold one.
+        """
+        given = self.given(args, procedures)
         if not given:
             return None
         loop = Variable(self.cell.name, node.place)
@@ -163,6 +165,8 @@ class _Copy:
             case Fix(variables=variables, lambdas=lambdas, body=body):
                 names = [self.fresh(v) for v in variables]
                 return Fix(place, names, [self._lambda(code) for code in lambdas], of(body))
+            case Escape(variable=variable, body=body, procedure=procedure):
+                return Escape(place, self.fresh(variable), of(body), procedure)
             case Prim(name=name, args=args):
                 return Prim(place, name, self.all(args))
             case Call():
@@ -186,6 +190,8 @@ class _Copy:
             function, calls = self.given[procedure.variable]
             if isinstance(function, Global):
                 known = Global(procedure.place, function.cell)
+                if not function.cell.primitive:
+                    return Call(node.place, known, self.all(args))
                 return self.primitive(Call(node.place, known, []), known, self.all(args))
             if calls > 1:
                 return Call(node.place, Local(procedure.place, self.names[procedure.variable]), self.all(args))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
-from eshkol.codegen.nodes import Fix, LetValues
+from eshkol.codegen.nodes import Escape, Fix, LetValues
 from eshkol.lang.core import Clause, Lambda, Let, Letrec, Local, Node, Seq, SetLocal, Variable
 
 
@@ -78,6 +78,10 @@ def _checked(item: Any, scope: set[Variable]) -> tuple[list[Any], list[Any], lis
         case LetValues():
             variables = [*item.variables, *([] if item.rest is None else [item.rest])]
             return [item.value], [item.body], variables
+        case Escape():
+            if item.variable.assigned:
+                raise MalformedForms("a continuation that is only left to is assigned")
+            return [], [item.body], [item.variable]
         case Seq() if not item.items:
             raise MalformedForms("a sequence has no items")
     return _children(item), [], []

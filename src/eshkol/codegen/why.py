@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 
 from eshkol.codegen.arithmetic import COMPARISONS
 from eshkol.codegen.functions import Analysis, LambdaFunction
-from eshkol.codegen.nodes import Fix, LetValues, Prim
+from eshkol.codegen.nodes import Escape, Fix, LetValues, Prim, children
 from eshkol.codegen.primitives import PrimitiveTable
 from eshkol.codegen.scopes import written_at
-from eshkol.codegen.simplify import children
 from eshkol.lang.core import Call, Global, Lambda, Let, Local, Node, Variable
 from eshkol.lang.source import Place
 
@@ -31,6 +30,7 @@ class _Found:
 
     loops: list[LambdaFunction] = field(default_factory=list)
     joins: list[LambdaFunction] = field(default_factory=list)
+    escapes: list[Escape] = field(default_factory=list)
     closures: list[tuple[LambdaFunction, Place | None]] = field(default_factory=list)
     direct: Counter[str] = field(default_factory=Counter)
     unknown: list[str] = field(default_factory=list)
@@ -76,6 +76,8 @@ class _Calls:
                     continue
                 case Prim():
                     self._primitive(found, node)
+                case Escape():
+                    found.escapes.append(node)
                 case Let(variables=variables) | LetValues(variables=variables):
                     found.boxes += [v for v in variables if v.assigned]
                 case Fix(lambdas=lambdas):
@@ -109,6 +111,8 @@ class _Calls:
                 self.callers[function] += 1
             return False
         match node.procedure:
+            case Local(variable=variable) if any(variable is escape.variable for escape in found.escapes):
+                pass
             case Global(cell=cell) if cell.primitive or (cell.sealed and not cell.assigned):
                 found.libraries[cell.name] += 1
             case Global(cell=cell):
@@ -141,6 +145,9 @@ class _Calls:
         if found.joins:
             names = _several(_name(join) for join in found.joins)
             yield f"  {names}: code that several places go on to, no procedure"
+        for escape in found.escapes:
+            where = f"{escape.variable.name} at {_at(escape.place)}"
+            yield f"  the continuation {where} is only left to: a call of it is a jump"
         if found.direct:
             yield f"  calls by name: {_counted(found.direct)}"
         if found.libraries:

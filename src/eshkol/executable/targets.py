@@ -41,17 +41,14 @@ class Destination:
     @contextmanager
     def passing(self) -> Iterator[None]:
         """Code that is written meanwhile passes arguments as this kind of processor does."""
-        before, wanted = passing.REGISTERS, passing.registers_of(self.target.triple.partition("-")[0])
-        if wanted == before:
-            yield
-            return
-        passing.REGISTERS = wanted
-        table.cache_clear()  # it has the texts of calls
-        try:
-            yield
-        finally:
-            passing.REGISTERS = before
-            table.cache_clear()
+        with passing.written_for(self.target.triple.partition("-")[0]) as otherwise:
+            if otherwise:
+                table.cache_clear()  # it has the texts of calls
+            try:
+                yield
+            finally:
+                if otherwise:
+                    table.cache_clear()
 
 
 def destination(name: str | None, *, native: bool, static: bool, what: str) -> Destination:

@@ -28,5 +28,7 @@ const Primitive esk_calls_primitives[] = {
      "Calls the producer without arguments and the consumer with the values that it returns."},
     {"%call/cc", "(%call/cc receiver)", 1, 1, CALL_ENTRY, NULL,
      "Calls the receiver with the bare continuation, for %throw."},
+    {"%call/ec", "(%call/ec receiver)", 1, 1, CALL_ENTRY, NULL,
+     "The same for a continuation that nothing goes on with once the receiver has returned or was left: it has no frames."},
     {0},
 };

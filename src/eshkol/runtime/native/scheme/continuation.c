@@ -17,6 +17,9 @@
  * copies nothing at all. All of this relies on frame pointers: at the address in the frame pointer stand the caller's,
  * and the return address.
  *
+ * A continuation that is only left to (%call/ec, where the compiler sees it) shares nothing: whoever goes on with it is
+ * below its frames, so they are there.
+ *
  * A capture begins in a few instructions of assembly, which keep the registers that a procedure must leave as they are
  * beside their own frame (Frame). To go on with a continuation is to give the frames, these registers and the stack
  * pointer what they had, and to return.
@@ -86,20 +89,23 @@ typedef struct Frame { struct Frame *caller; const char *back; uint64_t register
 static inline const uint64_t *saved_registers(const Frame *frame) { return frame->registers; }
 
 #elif defined(__x86_64__)
-/* A procedure of compiled code takes eight bytes more off the stack than its return address (LLVM's tailcc). */
+/* A procedure of compiled code takes eight bytes more off the stack than its return address (LLVM's tailcc), and has the
+ * context in r13 (codegen/passing.py). */
 #define ENTER(above)                                                                                                   \
-    "pushq %rbp\nmovq %rsp, %rbp\npushq %r15\npushq %r14\npushq %r13\npushq %r12\npushq %rbx\npushq %rsi\n"           \
-    "movq %rdi, %rbx\nmovq %rbp, %rsi\nleaq " #above "(%rbp), %rdx\ncall " SYMBOL(esk_make_continuation) "\n"
-#define LEAVE "popq %rsi\npopq %rbx\npopq %r12\npopq %r13\npopq %r14\npopq %r15\npopq %rbp\n"
+    "pushq %rbp\nmovq %rsp, %rbp\npushq %r15\npushq %r14\npushq %r13\npushq %r12\npushq %rbx\npushq %rdi\n"           \
+    "movq %rbp, %rsi\nleaq " #above "(%rbp), %rdx\n"
+#define LEAVE "popq %rdi\npopq %rbx\npopq %r12\npopq %r13\npopq %r14\npopq %r15\npopq %rbp\n"
 enum { SAVED = 5 };
 __asm__(".text\n.globl " SYMBOL(esk_underflow) "\n" SYMBOL(esk_underflow) ":\n"
         "subq $8, %rsp\npushq %rax\npushq %rdx\nsubq $8, %rsp\n" /* the value on its way; the stack stays aligned */
         "call " SYMBOL(esk_leave_segment) "\n"
         "movq %rax, 24(%rsp)\nmovq 8(%rsp), %rdx\nmovq 16(%rsp), %rax\n"
         "movq $0, 8(%rsp)\nmovq $0, 16(%rsp)\naddq $24, %rsp\nret\n"
-        ".globl " SYMBOL(esk_capture) "\n" SYMBOL(esk_capture) ":\n" ENTER(16) LEAVE "ret\n"
+        ".globl " SYMBOL(esk_capture) "\n" SYMBOL(esk_capture) ":\n" ENTER(16)
+        "call " SYMBOL(esk_make_continuation) "\n" LEAVE "ret\n"
         ".globl " SYMBOL(esk_call_cc) "\n" SYMBOL(esk_call_cc) ":\n" ENTER(24)
-        "movq %rbx, %rdi\nmovq %rax, %rcx\nmovq %rdx, %r8\nmovl $1, %edx\n" LEAVE "jmpq *8(%rsi)\n"
+        "movq %r13, %rdi\ncall " SYMBOL(esk_make_continuation) "\n"
+        "movq %rdx, %rcx\nmovq %rax, %rdx\nmovl $1, %esi\n" LEAVE "jmpq *8(%rdi)\n"
         SYMBOL(esk_resume) ":\n"
         "movq %rsi, %rsp\nmovq 0(%rdi), %rbx\nmovq 8(%rdi), %r12\nmovq 16(%rdi), %r13\nmovq 24(%rdi), %r14\n"
         "movq 32(%rdi), %r15\nmovq 40(%rdi), %rbp\nmovq %rdx, %r11\nmovq %rcx, %rax\nmovq %r8, %rdx\njmpq *%r11\n");
@@ -165,9 +171,12 @@ __attribute__((no_sanitize_address)) static inline Segment *share_all(Context *c
 /* What is left to do where `frame` returns, with the stack pointer at `low` then. */
 __attribute__((used, visibility("hidden"), no_sanitize_address)) Value esk_make_continuation(Context *context,
                                                                                             Frame *frame, char *low) {
-    Segment *segment = share_all(context, frame, low);
-    uint64_t bytes = (uint64_t)((segment ? segment->low : context->entry->base) - low);
+    bool once = context->once;
+    context->once = 0;
+    Segment *segment = once ? NULL : share_all(context, frame, low);
+    uint64_t bytes = once ? 0 : (uint64_t)((segment ? segment->low : context->entry->base) - low);
     Continuation *continuation = allocate(context, sizeof *continuation + bytes);
+    if (once) continuation->head.flags = FLAG_ONCE;
     continuation->handlers = context->handlers;
     continuation->winders = context->winders;
     continuation->parameters = context->parameters;
@@ -227,6 +236,21 @@ static bool fits(const Context *context, const Continuation *continuation) {
     return entry && entry->form && continuation->base == entry->base;
 }
 
+/* Go on with a continuation that has no frames of its own. Those that were shared below it, or from where it goes on, are
+ * left now. */
+__attribute__((noinline)) static _Noreturn void leave_to(Context *context, const Continuation *continuation, Value value) {
+    Segment *shared = context->entry->captured;
+    bool beside = continuation->back == esk_underflow;
+    while (shared && (shared->low < continuation->low || (shared->low == continuation->low && !beside)))
+        shared = shared->parent;
+    context->entry->captured = shared;
+    if (context->heap->failed) {
+        context->heap->failed = false;
+        esk_wipe(__builtin_frame_address(0), continuation->low);
+    }
+    esk_resume(continuation->registers, continuation->low, continuation->back, value);
+}
+
 _Noreturn void esk_throw(Context *context, Value target, Value value) {
     if (!esk_is(target, TAG_CONTINUATION)) esk_wrong_type(context, "%throw", 1, target, "a continuation");
     Continuation *continuation = esk_pointer(target);
@@ -243,6 +267,7 @@ _Noreturn void esk_throw(Context *context, Value target, Value value) {
     context->parameters = continuation->parameters;
     context->reentered = 1;
     esk_stack_restored(context, continuation->low);
+    if (continuation->head.flags & FLAG_ONCE) leave_to(context, continuation, value);
     const Segment *there = common(continuation->segment, context->entry->captured);
     context->entry->captured = continuation->segment;
     bool wipe = context->heap->failed;
@@ -254,7 +279,35 @@ _Noreturn void esk_throw(Context *context, Value target, Value value) {
 
 static Value throw(Context *context, Value continuation, Value value) { esk_throw(context, continuation, value); }
 
+/* What most continuations do: nothing has to be left or entered on the way. */
+static Value throw_near(Context *context, Value target, Value value) {
+    if (!esk_is(target, TAG_CONTINUATION)) return ESK_FALSE;
+    const Continuation *continuation = esk_pointer(target);
+    if (esk_eq(continuation->winders, context->winders) && esk_eq(continuation->parameters, context->parameters))
+        esk_throw(context, target, value);
+    return ESK_FALSE;
+}
+
+static Continuation *need_continuation(Context *context, const char *who, Value value) {
+    if (!esk_is(value, TAG_CONTINUATION)) esk_wrong_type(context, who, 1, value, "a continuation");
+    return esk_pointer(value);
+}
+
+static Value winders_of(Context *context, Value value) {
+    return need_continuation(context, "%continuation-winders", value)->winders;
+}
+
+static Value parameters_of(Context *context, Value value) {
+    return need_continuation(context, "%continuation-parameters", value)->parameters;
+}
+
 const Primitive esk_continuation_primitives[] = {
+    ESK_PRIMITIVE_2("%throw-near", "(%throw-near continuation value)", throw_near,
+                    "The same as %throw if winders and parameters are those of the continuation; else it gives #f."),
+    ESK_PRIMITIVE_1("%continuation-winders", "(%continuation-winders continuation)", winders_of,
+                    "The winders that were active where the continuation was captured."),
+    ESK_PRIMITIVE_1("%continuation-parameters", "(%continuation-parameters continuation)", parameters_of,
+                    "The bindings of parameters that were in force where the continuation was captured."),
     ESK_PRIMITIVE_2("%throw", "(%throw continuation value)", throw,
                     "Goes on where the continuation was captured, as if that had returned the value."),
     {0},

@@ -98,7 +98,7 @@ typedef struct Heap {
 
 /* Frames that continuations share (continuation.c): those from `low` up to where the parent's begin, or to the entry.
  * An object of type TAG_CONTINUATION that no program ever sees. */
-enum { FLAG_SEGMENT = 128 };
+enum { FLAG_SEGMENT = 128, FLAG_ONCE = 64 /* of a continuation whose frames are there as long as it is used */ };
 typedef struct Segment {
     Object head;
     struct Segment *parent;

@@ -52,6 +52,7 @@ const struct { const char *name; int64_t value; } esk_layout[] = {
     OFFSET(Bump, next) OFFSET(Bump, end)
     OFFSET(Context, stack_limit) OFFSET(Context, extra) OFFSET(Context, handlers) OFFSET(Context, winders)
     OFFSET(Context, parameters) OFFSET(Context, bump)
+    OFFSET(Context, once)
     OFFSET(Context, spill)
     OFFSET(Context, raise) OFFSET(Context, input) OFFSET(Context, output) OFFSET(Context, error)
     OFFSET(Context, interrupted) OFFSET(Context, inside)

@@ -302,6 +302,13 @@ static Value make_polar(Context *context, Value magnitude, Value angle) {
     return complex_from_polar(context, magnitude, angle);
 }
 
+/* The root of the sum of two squares. The library's takes five times as long, to be right where squares are too large or
+ * too small for a double. */
+static inline double modulus(double x, double y) {
+    double sum = x * x + y * y;
+    return sum > 0x1p-960 && sum < 0x1p1000 ? sqrt(sum) : hypot(x, y);
+}
+
 Value esk_magnitude(Context *context, Value v) {
     if (is_extended(v)) return extended_magnitude(context, v);
     need_number(context, "magnitude", 1, v);
@@ -310,7 +317,7 @@ Value esk_magnitude(Context *context, Value v) {
         return real_sign(v) < 0 ? number_negate(context, v) : v;
     }
     Value x = couple_first(v), y = couple_second(v);
-    if (!is_exact(v)) return esk_flonum(hypot(esk_double(x), esk_double(y)));
+    if (!is_exact(v)) return esk_flonum(modulus(esk_double(x), esk_double(y)));
     return real_root(context, esk_add(context, esk_multiply(context, x, x), esk_multiply(context, y, y)));
 }
 

@@ -197,6 +197,7 @@ typedef struct Context {
     Value winders;           /* list of dynamic-wind's pairs, the innermost first */
     Value parameters;        /* list of (parameter . box), the innermost first */
     uint64_t reentered;      /* whether esk_capture has just returned for a second time */
+    uint64_t once;           /* whether the next continuation is one that is only left to (%call/ec) */
     Bump bump[SMALL_WORDS + 1]; /* free memory for objects of so many words */
     uint64_t spill[SPILL_WORDS]; /* words of the call that is being made, behind those in registers */
     /* what only the runtime itself uses */
