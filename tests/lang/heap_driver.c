@@ -166,14 +166,14 @@ static Value make_object(Context *context, Node *node) {
     return value;
 }
 
-static void change_object(void) {
+static void change_object(Context *context) {
     uint64_t from = random_below(SLOTS), to = random_below(SLOTS);
     Node *node = slot_nodes[from];
     if (!node || !node->count || !slot_nodes[to]) return;
     int child = (int)random_below((uint64_t)node->count);
     node->children[child] = slot_nodes[to];
-    if (node->type == TAG_PAIR) esk_set_cdr(*slot_values[from], *slot_values[to]);
-    else children_of(*slot_values[from])[child] = *slot_values[to];
+    if (node->type == TAG_PAIR) esk_set_cdr(context, *slot_values[from], *slot_values[to]);
+    else esk_store(context, &children_of(*slot_values[from])[child], *slot_values[to]);
 }
 
 static uint64_t epoch, reached, reached_finalizers;
@@ -236,7 +236,7 @@ static Value random_steps(Context *context, Closure *self, const Value *args, in
         finalizers += node->seen >> 63;
         slot_nodes[slot] = node;
         *slot_values[slot] = value;
-        change_object();
+        change_object(context);
         if (!random_below(3)) slot_nodes[random_below(SLOTS)] = NULL;
         for (int i = 0; i < SLOTS; i++)
             if (!slot_nodes[i]) *slot_values[i] = ESK_FALSE;
@@ -291,7 +291,7 @@ static Value deep_steps(Context *context, Closure *self, const Value *args, int6
     Value vector = esk_make_vector(context, DEEP, ESK_NULL);
     for (int64_t i = 0; i < DEEP; i++) {
         Value pair = esk_cons(context, esk_fixnum(i), ESK_NULL);
-        ((Vector *)esk_pointer(vector))->items[i] = pair;
+        esk_store(context, &((Vector *)esk_pointer(vector))->items[i], pair);
     }
     *root = esk_cons(context, list, esk_cons(context, nest, vector));
     list = nest = vector = ESK_NULL;
@@ -640,7 +640,7 @@ static Value arguments(Context *context, Closure *self, const Value *args, int64
     }
     Value last = list;
     while (esk_cdr(last).tag == TAG_PAIR) last = esk_cdr(last);
-    esk_set_cdr(last, list);
+    esk_set_cdr(context, last, list);
     esk_spread(context, &list, 1, direct); /* a circular list: an error */
     abort();
 }
@@ -702,7 +702,7 @@ static Value allocate_mixture(Context *context, Closure *self, const Value *args
         for (int i = 0; i < 1000; i++) {
             Value object = random_below(50) ? esk_make_vector(context, (int64_t)random_below(40), ESK_FALSE)
                                             : esk_make_bytevector(context, (int64_t)random_below(100000), 0);
-            ((Vector *)esk_pointer(keep))->items[random_below(1000)] = object;
+            esk_store(context, &((Vector *)esk_pointer(keep))->items[random_below(1000)], object);
         }
     return ESK_TRUE;
 }

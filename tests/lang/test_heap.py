@@ -19,6 +19,7 @@ from build_support import compiler  # noqa: E402
 
 PARTS = (
     "heap",
+    "collect",
     "region",
     "mark",
     "units",
