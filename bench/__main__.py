@@ -20,6 +20,7 @@ ELSEWHERE = ("gpu", "gpt2")  # for machines that not everyone has: run where the
 CHOOSY = ("workloads", "steps", "latency", "scheme", "calculus")  # `python -m bench scheme fib`: words choose its rows
 OWN = {  # commands with options of their own
     "all": "bench.every.command", "compare": "bench.every.compare", "kernels": "bench.kernels",
+    "pauses": "bench.pauses",
 }  # fmt: skip
 
 

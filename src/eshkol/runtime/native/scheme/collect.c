@@ -13,6 +13,7 @@
 
 enum { STACK_CLEARED = 16 << 10 };
 enum { LEAST_GROWTH = 8 << 20 /* of the old */, SMALL = 64 << 20 /* bytes alive */ };
+enum { LONG_VECTOR = 1 << 16 /* items: more than a cell holds */ };
 enum { SLICE = 8000000 /* nanoseconds */, SLICE_OBJECTS = 1 << 16, OBJECT = 32 /* bytes, roughly */ };
 enum { RELEASED = 512 /* blocks whose pages go back to the system at a time */ };
 
@@ -102,17 +103,17 @@ static void sweep_cells(Heap *heap, uint32_t index, bool all) {
 }
 
 static void sweep_large(Heap *heap, uint32_t index, bool all) {
-    const Block *block = &heap->blocks[index];
+    Block *block = &heap->blocks[index];
     uint64_t *allocated = esk_bitmap(heap->allocated, index), *marked = esk_bitmap(heap->marked, index);
     uint64_t *reached = esk_bitmap(heap->reached, index), bytes = (uint64_t)block->span * BLOCK_BYTES;
-    bool old = all && marked[0];
     if (all) {
         marked[0] = reached[0];
         reached[0] = 0;
     }
     allocated[0] = marked[0];
-    if (allocated[0] && !old) heap->live += bytes;
-    if (!allocated[0] && old) heap->live -= bytes;
+    if (allocated[0]) heap->live += block->counted ? 0 : bytes;
+    else heap->live -= block->counted ? bytes : 0;
+    block->counted = 1;
     if (!allocated[0]) esk_give_blocks(heap, index, block->span);
 }
 
@@ -137,6 +138,16 @@ static void sweep_all(Heap *heap) {
         else if (block->kind == BLOCK_CELLS) sweep_cells(heap, (uint32_t)index, true);
     }
     heap->touched = NO_BLOCK;
+}
+
+/* Tracing it as one of the young would be a long pause; as an old one it is looked at where it was written to. */
+void esk_make_old(Context *context, Vector *vector) {
+    Heap *heap = context->heap;
+    uint64_t offset = (uint64_t)((char *)vector - heap->base), granule = offset >> 3;
+    if (vector->length < LONG_VECTOR || offset >= heap->extent) return;
+    heap->marked[granule / 64] |= (uint64_t)1 << (granule % 64);
+    if (heap->marking) heap->reached[granule / 64] |= (uint64_t)1 << (granule % 64);
+    esk_written(context, vector->items);
 }
 
 /* ---- collections ------------------------------------------------------------------------------------------------ */

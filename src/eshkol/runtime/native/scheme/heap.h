@@ -44,7 +44,10 @@ typedef struct {
     uint8_t resident; /* whether it may have pages */
     uint8_t touched;  /* whether memory of it was handed out since the last collection */
     uint32_t span;    /* of a large object: its blocks; of its tail: how many blocks back it begins; of cells: the old */
-    uint32_t next;    /* another block of the class with free cells */
+    union {
+        uint32_t next;    /* of cells: another block of the class with free cells */
+        uint32_t counted; /* of a large object: whether heap->live has it */
+    };
     uint32_t next_touched;
 } Block;
 

@@ -7,7 +7,9 @@ static Value vector_p(Context *c, Value v) {
 }
 
 static Value make_vector(Context *c, const Value *args, int64_t count) {
-    return esk_make_vector(c, need_size(c, "make-vector", 1, args[0]), count > 1 ? args[1] : esk_fixnum(0));
+    Value made = esk_make_vector(c, need_size(c, "make-vector", 1, args[0]), count > 1 ? args[1] : esk_fixnum(0));
+    esk_make_old(c, esk_pointer(made));
+    return made;
 }
 
 /* A vector whose items are set before anything else is allocated. */
