@@ -62,10 +62,10 @@ FLAGS = (
          "CPU"),
     Flag("ESHKOL_HEAP", "SIZE", "how much memory the values of a Scheme program may take; without it, 3/4 of the "
          "machine's; `--heap` of the command line comes first"),
-    Flag("ESHKOL_GC_STRESS", "N", "the collector runs at every N-th run of memory that is handed out, marks the whole heap "
-         "in slices that begin with one object, and checks the heap each time; for tests"),
-    Flag("ESHKOL_GC_CHECK", "1", "after each collection the whole heap is checked: an old object that refers to a young "
-         "one, stored without a word to the collector, ends the process; for tests of the runtime"),
+    Flag("ESHKOL_GC_STRESS", "N", "the collector runs at every N-th run of memory that is handed out, marks the whole "
+         "heap in slices that begin with one object, and checks the heap each time; for tests"),
+    Flag("ESHKOL_GC_CHECK", "1", "after each collection the whole heap is checked: an old object that refers to a "
+         "young one, stored without a word to the collector, ends the process; for tests of the runtime"),
     Flag("ESHKOL_PATH", "FOLDERS", "where libraries of the language are looked for, beside the importing file"),
     Flag("ESHKOL_DATA", "FOLDER", "where files of data sets are looked for, unless `root=` says it ([data](data.md))"),
 )  # fmt: skip

@@ -3,7 +3,7 @@
  * In: requests for memory that are due, and the wishes of programs. Out: free cells and blocks, finalizers that have
  * run, names that are forgotten, and statistics. A collection of the young costs what survives it, the roots and the
  * stack; it comes after so many bytes that this is little. One of all begins when the old are half as many again as the
- * last one left, and ends, slice by slice, before they are twice as many. It happens at once where a program asks for
+ * last one left, and ends, slice by slice, when they are about twice as many. It happens at once where a program asks for
  * it and where memory has run out.
  */
 #define _GNU_SOURCE
@@ -14,7 +14,7 @@
 enum { STACK_CLEARED = 16 << 10 };
 enum { LEAST_GROWTH = 8 << 20 /* of the old */, SMALL = 64 << 20 /* bytes alive */ };
 enum { LONG_VECTOR = 1 << 16 /* items: more than a cell holds */ };
-enum { SLICE = 8000000 /* nanoseconds */, SLICE_OBJECTS = 1 << 16, OBJECT = 32 /* bytes, roughly */ };
+enum { SLICE = 8000000 /* nanoseconds */, SLICE_OBJECTS = 1 << 16, MOST_OBJECTS = 1 << 20, OBJECT = 32 /* bytes, roughly */ };
 enum { RELEASED = 512 /* blocks whose pages go back to the system at a time */ };
 
 static uint64_t read_clock(clockid_t clock) {
@@ -187,11 +187,13 @@ static void finish_all(Heap *heap) {
 /* At least three times as much is marked as the old have grown by. What is freed in the end waits for the next time, if
  * marking has taken long: then there will be little to mark. */
 static void mark_slice(Heap *heap, uint64_t grown) {
-    Budget budget = {SLICE_OBJECTS + (int64_t)(3 * grown / OBJECT), esk_now() + SLICE};
+    uint64_t objects = SLICE_OBJECTS + 3 * grown / OBJECT; /* large ones grow by much, and are few */
+    Budget budget = {(int64_t)(objects < MOST_OBJECTS ? objects : MOST_OBJECTS), esk_now() + SLICE};
     if (heap->stress) budget = (Budget){(int64_t)1 << (heap->slices / 8 < 40 ? heap->slices / 8 : 40), 0};
     heap->slices++;
     int64_t most = budget.objects;
-    if (esk_mark_slice(heap, &budget) && (budget.objects > most / 2 || heap->stress)) finish_all(heap);
+    bool marked = esk_mark_slice(heap, &budget);
+    if (marked && (budget.objects > most / 2 || heap->stress || heap->live < SMALL)) finish_all(heap);
 }
 
 static void collect_young(Context *context, char *stack_low) {
@@ -217,7 +219,7 @@ static void collect_all(Context *context, char *stack_low) {
     heap->waiting.depth = 0;
     heap->waiting.overflowed = false;
     esk_forget_reached(heap);
-    memset(heap->cards, 0, heap->extent >> CARD_SHIFT);
+    esk_clear_cards(heap);
     esk_mark_all(context, stack_low);
     finish_all(heap);
     end(context, stack_low, UINT64_MAX);

@@ -10,7 +10,7 @@
  *
  * Most collections are of the young: they mark those that the roots and old objects refer to, which are old then, and
  * free the others. Old objects that refer to young ones were written to since the last collection: `cards` has a byte
- * for every 512 bytes of the region that says so (value.h, esk_written). When the old have become many, all that is
+ * for every 128 bytes of the region that says so (value.h, esk_written). When the old have become many, all that is
  * alive is marked in a third bitmap, `reached`, in slices: one after each collection of the young, which then also
  * reaches what the roots, the young and written cards refer to. There are no young objects at that time, so nothing is
  * missed: when no object waits any more for being traced, all is marked, without another look at anything. What is not
@@ -211,6 +211,7 @@ static inline void esk_touch(Heap *heap, uint32_t block) {
 }
 
 /* mark.c */
+void esk_clear_cards(Heap *);
 void esk_mark_young(Context *, char *stack_low);
 bool esk_mark_slice(Heap *, Budget *); /* whether all is marked */
 void esk_mark_all(Context *, char *stack_low);

@@ -20,6 +20,7 @@
 #define INLINE static inline __attribute__((always_inline))
 
 enum { AHEAD = 8 /* objects between being fetched into the cache and being traced */ };
+enum { ITEMS_AHEAD = 8, GROUPS_AHEAD = 8 /* of items of vectors, and of cards */ };
 enum { PIECE = 4096 /* items of a vector that are traced at once */, IS_PIECE = 1 };
 enum { AT_ONCE = 512 /* objects between two looks at the clock */ };
 
@@ -156,6 +157,17 @@ INLINE void mark_values(Marker *marker, Way way, const Value *values, uint64_t c
     for (uint64_t i = 0; i < count; i++) mark(marker, way, values[i].tag, values[i].bits);
 }
 
+/* The same for many, whose objects may lie anywhere: their bits are fetched ahead. */
+INLINE void mark_items(Marker *marker, Way way, const Value *values, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+        if (i + ITEMS_AHEAD < count) {
+            uint64_t offset = values[i + ITEMS_AHEAD].bits - marker->base;
+            if (offset < marker->extent) __builtin_prefetch(&marker->marked[offset >> 9]);
+        }
+        mark(marker, way, values[i].tag, values[i].bits);
+    }
+}
+
 /* A word that may be a pointer to an object or into one, or into code. */
 INLINE void mark_word(Marker *marker, Way way, uint64_t word) {
     Heap *heap = marker->heap;
@@ -213,7 +225,7 @@ INLINE void mark_trace(Heap *heap, Way way, const Record *error) {
 INLINE void trace_vector(Marker *marker, Way way, const Vector *vector, uint64_t from) {
     uint64_t to = (uint64_t)vector->length;
     if (to - from > PIECE && way != CHECK && push_rest(marker, way, vector, from + PIECE)) to = from + PIECE;
-    mark_values(marker, way, vector->items + from, to - from);
+    mark_items(marker, way, vector->items + from, to - from);
 }
 
 INLINE void trace(Marker *marker, Way way, Object *object) {
@@ -285,7 +297,7 @@ INLINE bool drain(Heap *heap, Way way, Budget *budget) {
             uintptr_t entry = *--marker.next;
             if (entry & IS_PIECE) {
                 uint64_t from = *--marker.next;
-                if (budget) budget->objects -= PIECE / 16;
+                if (budget) budget->objects -= PIECE / 2;
                 trace_vector(&marker, way, (const Vector *)(entry - IS_PIECE), from);
                 continue;
             }
@@ -420,9 +432,33 @@ INLINE void mark_card(Heap *heap, Way way, uint64_t card) {
     }
 }
 
+/* The bits of what a written card refers to, most of which are in no cache. It may not hold values at all. */
+INLINE void fetch_targets(const Heap *heap, uint64_t card) {
+    const uint64_t *words = (const uint64_t *)(void *)(heap->base + (card << CARD_SHIFT));
+    for (int i = 0; i < 1 << (CARD_SHIFT - 3); i++) {
+        uint64_t offset = words[i] - (uint64_t)(uintptr_t)heap->base;
+        if (offset < heap->extent) __builtin_prefetch(&heap->marked[offset >> 9]);
+    }
+}
+
+/* Cards themselves are fetched some groups ahead, the bits of what they refer to half as many. */
+INLINE void fetch_cards(const Heap *heap, uint64_t group, bool targets) {
+    for (uint64_t card = group * 8; card < group * 8 + 8; card++) {
+        if (!heap->cards[card]) continue;
+        if (targets) fetch_targets(heap, card);
+        else {
+            __builtin_prefetch(heap->base + (card << CARD_SHIFT));
+            __builtin_prefetch(heap->base + (card << CARD_SHIFT) + 64);
+        }
+    }
+}
+
 INLINE void mark_cards(Heap *heap, Way way) {
-    uint64_t *groups = (uint64_t *)(void *)heap->cards;
-    for (uint64_t group = 0; group < heap->extent >> (CARD_SHIFT + 3); group++) {
+    uint64_t *groups = (uint64_t *)(void *)heap->cards, end = heap->extent >> (CARD_SHIFT + 3);
+    for (uint64_t group = 0; group < end; group++) {
+        uint64_t soon = group + GROUPS_AHEAD / 2, later = group + GROUPS_AHEAD;
+        if (soon < end && groups[soon]) fetch_cards(heap, soon, true);
+        if (later < end && groups[later]) fetch_cards(heap, later, false);
         if (__builtin_expect(!groups[group], 1)) continue;
         for (uint64_t card = group * 8; card < group * 8 + 8; card++)
             if (heap->cards[card]) mark_card(heap, way, card);
@@ -459,6 +495,12 @@ static __attribute__((noinline)) void mark_among(Context *context, char *stack_l
     mark_roots(context, stack_low, YOUNG_AMONG);
     drain_among(context->heap);
     trace_again(context->heap, YOUNG_AMONG);
+}
+
+void esk_clear_cards(Heap *heap) {
+    uint64_t *groups = (uint64_t *)(void *)heap->cards;
+    for (uint64_t group = 0; group < heap->extent >> (CARD_SHIFT + 3); group++)
+        if (groups[group]) groups[group] = 0; /* pages that hold nothing but zero take no memory */
 }
 
 void esk_mark_young(Context *context, char *stack_low) {

@@ -228,7 +228,7 @@ typedef struct Context {
  * whoever stores later does it with esk_store, esk_set_car or esk_set_cdr, or says esk_written or esk_all_written
  * afterwards, before the next allocation. Where this was forgotten, ESHKOL_GC_CHECK=1 ends the process at the next
  * collection and names the type of the object. */
-enum { CARD_SHIFT = 9 };
+enum { CARD_SHIFT = 7 };
 
 static inline void esk_written(Context *context, const void *place) {
     if ((uint64_t)((const char *)place - context->region) < context->region_bytes) /* it may be static */
