@@ -20,7 +20,7 @@ ELSEWHERE = ("gpu", "gpt2", "resnet")  # for machines that not everyone has: run
 CHOOSY = ("workloads", "steps", "latency", "scheme", "calculus")  # `python -m bench scheme fib`: words choose its rows
 OWN = {  # commands with options of their own
     "all": "bench.every.command", "compare": "bench.every.compare", "kernels": "bench.kernels",
-    "machines": "bench.machines",
+    "machines": "bench.machines", "pauses": "bench.pauses",
 }  # fmt: skip
 
 

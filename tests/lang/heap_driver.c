@@ -166,14 +166,14 @@ static Value make_object(Context *context, Node *node) {
     return value;
 }
 
-static void change_object(void) {
+static void change_object(Context *context) {
     uint64_t from = random_below(SLOTS), to = random_below(SLOTS);
     Node *node = slot_nodes[from];
     if (!node || !node->count || !slot_nodes[to]) return;
     int child = (int)random_below((uint64_t)node->count);
     node->children[child] = slot_nodes[to];
-    if (node->type == TAG_PAIR) esk_set_cdr(*slot_values[from], *slot_values[to]);
-    else children_of(*slot_values[from])[child] = *slot_values[to];
+    if (node->type == TAG_PAIR) esk_set_cdr(context, *slot_values[from], *slot_values[to]);
+    else esk_store(context, &children_of(*slot_values[from])[child], *slot_values[to]);
 }
 
 static uint64_t epoch, reached, reached_finalizers;
@@ -236,7 +236,7 @@ static Value random_steps(Context *context, Closure *self, const Value *args, in
         finalizers += node->seen >> 63;
         slot_nodes[slot] = node;
         *slot_values[slot] = value;
-        change_object();
+        change_object(context);
         if (!random_below(3)) slot_nodes[random_below(SLOTS)] = NULL;
         for (int i = 0; i < SLOTS; i++)
             if (!slot_nodes[i]) *slot_values[i] = ESK_FALSE;
@@ -291,7 +291,7 @@ static Value deep_steps(Context *context, Closure *self, const Value *args, int6
     Value vector = esk_make_vector(context, DEEP, ESK_NULL);
     for (int64_t i = 0; i < DEEP; i++) {
         Value pair = esk_cons(context, esk_fixnum(i), ESK_NULL);
-        ((Vector *)esk_pointer(vector))->items[i] = pair;
+        esk_store(context, &((Vector *)esk_pointer(vector))->items[i], pair);
     }
     *root = esk_cons(context, list, esk_cons(context, nest, vector));
     list = nest = vector = ESK_NULL;
@@ -333,6 +333,94 @@ static void test_deep(Context *context) {
     CHECK(enter(context, &interior_steps_closure, ESK_NULL, &result) == 0);
     esk_collect(context);
     CHECK(esk_heap_statistic(context, HEAP_LIVE) < 1 << 20);
+}
+
+/* ---- young and old ------------------------------------------------------------------------------------------------ */
+
+enum { KEPT = 64, LENGTH = 20000 };
+
+static Value numbered_list(Context *context, int64_t number) {
+    Value list = ESK_NULL;
+    for (int64_t i = 0; i < LENGTH; i++) list = esk_cons(context, esk_fixnum(number), list);
+    return list;
+}
+
+/* Lists are replaced while the whole heap is marked in slices: all are whole afterwards, and memory is bounded. */
+static Value slices_steps(Context *context, Closure *self, const Value *args, int64_t count) {
+    (void)self, (void)count;
+    Value *root = esk_root(context);
+    int64_t numbers[KEPT], wholes = esk_heap_statistic(context, HEAP_WHOLE);
+    uint64_t alive = (uint64_t)KEPT * LENGTH * sizeof(Pair);
+    *root = esk_make_vector(context, KEPT, ESK_NULL);
+    for (int64_t step = 0; step < esk_integer(args[0]); step++) {
+        int64_t at = step < KEPT ? step : (int64_t)random_below(KEPT);
+        numbers[at] = step;
+        esk_store(context, &((Vector *)esk_pointer(*root))->items[at], numbered_list(context, step));
+        CHECK((uint64_t)esk_heap_statistic(context, HEAP_LIVE) < 2 * alive + 4 * THRESHOLD);
+    }
+    CHECK(esk_heap_statistic(context, HEAP_WHOLE) >= wholes + 3); /* nobody asked for them */
+    CHECK(esk_heap_statistic(context, HEAP_PAUSES) > 3);
+    CHECK(esk_heap_statistic(context, HEAP_LONGEST_PAUSE) <= esk_heap_statistic(context, HEAP_PAUSED));
+    for (int64_t at = 0; at < KEPT; at++) {
+        Value list = ((Vector *)esk_pointer(*root))->items[at];
+        for (int64_t i = 0; i < LENGTH; i++, list = esk_cdr(list)) CHECK(esk_integer(esk_car(list)) == numbers[at]);
+        CHECK(list.tag == TAG_NULL);
+    }
+    esk_unroot(context, root);
+    return ESK_TRUE;
+}
+PROCEDURE(slices_steps, 1, 1)
+
+/* A vector is made old at once; what is stored in it stays alive, wherever that is. */
+static Value long_steps(Context *context, Closure *self, const Value *args, int64_t count) {
+    (void)self, (void)count;
+    Value *root = esk_root(context), first = esk_cons(context, args[0], args[0]);
+    *root = esk_make_vector(context, 1 << 17, first);
+    Vector *vector = esk_pointer(*root);
+    esk_make_old(context, vector);
+    first = ESK_NULL;
+    for (int64_t round = 0; round < 40; round++) {
+        for (int64_t i = round; i < vector->length; i += 1 + (int64_t)random_below(500))
+            esk_store(context, &vector->items[i], esk_cons(context, esk_fixnum(i), ESK_NULL));
+        esk_step(context);
+        for (int64_t i = 0; i < vector->length; i++) {
+            Value car = esk_car(vector->items[i]);
+            CHECK(esk_eq(car, esk_fixnum(i)) || esk_eq(car, args[0]));
+        }
+        if (round % 10 == 9) esk_collect(context);
+    }
+    esk_unroot(context, root);
+    return ESK_TRUE;
+}
+PROCEDURE(long_steps, 1, 1)
+
+static void test_slices(Context *context) {
+    Value result;
+    CHECK(enter(context, &slices_steps_closure, esk_fixnum(600), &result) == 0);
+    result = ESK_NULL;
+    CHECK(enter(context, &long_steps_closure, esk_fixnum(-1), &result) == 0);
+    esk_collect(context);
+    CHECK(esk_heap_statistic(context, HEAP_LIVE) < 1 << 20);
+}
+
+static __attribute__((noinline)) void store_badly(Context *context, Vector *vector) {
+    for (int64_t i = 0; i < vector->length; i++) vector->items[i] = esk_cons(context, ESK_NULL, ESK_NULL);
+}
+
+static Value forget_steps(Context *context, Closure *self, const Value *args, int64_t count) {
+    (void)self, (void)args, (void)count;
+    Value *root = esk_root(context);
+    *root = esk_make_vector(context, 1000, ESK_NULL);
+    esk_step(context);
+    store_badly(context, esk_pointer(*root));
+    esk_step(context); /* does not return where collections are checked */
+    return ESK_TRUE;
+}
+PROCEDURE(forget_steps, 0, -1)
+
+static void test_forgotten(Context *context) {
+    Value result;
+    CHECK(enter(context, &forget_steps_closure, ESK_NULL, &result) == 0);
 }
 
 /* ---- limits --------------------------------------------------------------------------------------------------------- */
@@ -640,7 +728,7 @@ static Value arguments(Context *context, Closure *self, const Value *args, int64
     }
     Value last = list;
     while (esk_cdr(last).tag == TAG_PAIR) last = esk_cdr(last);
-    esk_set_cdr(last, list);
+    esk_set_cdr(context, last, list);
     esk_spread(context, &list, 1, direct); /* a circular list: an error */
     abort();
 }
@@ -702,7 +790,7 @@ static Value allocate_mixture(Context *context, Closure *self, const Value *args
         for (int i = 0; i < 1000; i++) {
             Value object = random_below(50) ? esk_make_vector(context, (int64_t)random_below(40), ESK_FALSE)
                                             : esk_make_bytevector(context, (int64_t)random_below(100000), 0);
-            ((Vector *)esk_pointer(keep))->items[random_below(1000)] = object;
+            esk_store(context, &((Vector *)esk_pointer(keep))->items[random_below(1000)], object);
         }
     return ESK_TRUE;
 }
@@ -748,7 +836,7 @@ int main(int count, char **args) {
     static const struct { const char *name; void (*run)(Context *); } tests[] = {
         {"graphs", test_graphs}, {"deep", test_deep}, {"limits", test_limits}, {"symbols", test_symbols},
         {"continuations", test_continuations}, {"captures", test_many_captures}, {"control", test_control},
-        {"figures", test_figures},
+        {"figures", test_figures}, {"slices", test_slices}, {"forgotten", test_forgotten},
     };
     esk_invoke = invoke;
     for (int i = 1; i < count; i++)

@@ -19,6 +19,7 @@ from build_support import compiler  # noqa: E402
 
 PARTS = (
     "heap",
+    "collect",
     "region",
     "mark",
     "units",
@@ -79,7 +80,7 @@ def run(program: Path, *arguments: str, **settings: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("check", ["graphs", "deep", "limits", "symbols", "continuations", "control"])
+@pytest.mark.parametrize("check", ["graphs", "deep", "slices", "limits", "symbols", "continuations", "control"])
 def test_under_sanitizers(sanitized: Path, check: str) -> None:
     run(sanitized, check)
 
@@ -89,9 +90,25 @@ def test_collecting_all_the_time(fast: Path, check: str, every: int) -> None:
     run(fast, check, "3", ESHKOL_GC_STRESS=str(every))
 
 
-@pytest.mark.parametrize("check", ["graphs", "deep", "limits", "symbols", "continuations", "control", "captures"])
+@pytest.mark.parametrize(
+    "check", ["graphs", "deep", "slices", "limits", "symbols", "continuations", "control", "captures"]
+)
 def test_optimized(fast: Path, check: str) -> None:
     run(fast, check, "1")
+
+
+@pytest.mark.parametrize("check", ["graphs", "slices"])
+def test_every_collection_is_checked(fast: Path, check: str) -> None:
+    run(fast, check, "2", ESHKOL_GC_CHECK="1")
+
+
+def test_a_store_without_a_word_to_the_collector_is_found(fast: Path) -> None:
+    environment = os.environ | {"ESHKOL_HEAP": "512M", "ESHKOL_GC_CHECK": "1"}
+    done = subprocess.run([fast, "forgotten"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode < 0
+    assert "collector: vector at" in done.stderr
+    assert "refers to pair at" in done.stderr
+    assert "a store was not followed by esk_written" in done.stderr
 
 
 @pytest.mark.slow

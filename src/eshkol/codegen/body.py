@@ -214,6 +214,7 @@ class Body(ValueWriter):
                 new = self._single(value, env)
                 box = self.writer.pointer(env[variable])
                 self.writer.store_value(new, self.writer.offset(box, self.table.layout["Box.value"]))
+                self.writer.run("stored_at", f"ptr %ctx, ptr {box}, i64 {new.tag}", None)
                 return self.unspecified
             case core.SetGlobal(cell=cell, value=value):
                 self.set_global(cell, self._single(value, env), node.place)
@@ -312,6 +313,8 @@ class Body(ValueWriter):
             for function in closures:
                 assert function.variable is not None
                 self.fill(env[function.variable], function, env)
+                if len(closures) > 1:  # those that came later may have made this one old
+                    self.writer.run("written", f"ptr %ctx, ptr {self.writer.pointer(env[function.variable])}", None)
         self.emit(node.body, env, to)
 
     def _labels(self, node: Fix, functions: list[LambdaFunction], env: Env, to: Destination) -> None:

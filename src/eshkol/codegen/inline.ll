@@ -295,6 +295,31 @@ bad:
   unreachable
 }
 
+; A value was stored at %place, in an object that may be older than the last collection (value.h). What is no reference
+; the optimizer mostly knows.
+define internal void @stored_at(ptr %ctx, ptr %place, i64 %t) alwaysinline {
+  %tag = trunc i64 %t to i32
+  %bit = lshr i32 $POINTER_TAGS, %tag
+  %reference = trunc i32 %bit to i1
+  br i1 %reference, label %note, label %done
+note:
+  call void @written(ptr %ctx, ptr %place)
+  br label %done
+done:
+  ret void
+}
+
+; a reference was stored there
+define internal void @written(ptr %ctx, ptr %place) alwaysinline {
+  %at = getelementptr i8, ptr %ctx, i64 $Context.cards
+  %cards = load ptr, ptr %at
+  %address = ptrtoint ptr %place to i64
+  %number = lshr i64 %address, $CARD_SHIFT
+  %card = getelementptr i8, ptr %cards, i64 %number
+  store i8 1, ptr %card
+  ret void
+}
+
 define internal %value @"inline.set-car!"(ptr %ctx, i64 %t, i64 %p, i64 %tv, i64 %pv) alwaysinline {
   %pair = icmp eq i64 %t, $TAG_PAIR
   br i1 %pair, label %look, label %bad, !prof !0
@@ -311,6 +336,7 @@ fast:
   store i8 %byte, ptr %where
   %field = getelementptr i8, ptr %o, i64 $Pair.car
   store i64 %pv, ptr %field
+  call void @stored_at(ptr %ctx, ptr %o, i64 %tv)
   ret %value { i64 $TAG_SPECIAL, i64 0 }
 bad:
   %never = call %value @"prim.set-car!"(ptr %ctx, i64 %t, i64 %p, i64 %tv, i64 %pv) $FAILS
@@ -333,6 +359,7 @@ fast:
   store i8 %byte, ptr %where
   %field = getelementptr i8, ptr %o, i64 $Pair.cdr
   store i64 %pv, ptr %field
+  call void @stored_at(ptr %ctx, ptr %o, i64 %tv)
   ret %value { i64 $TAG_SPECIAL, i64 0 }
 bad:
   %never = call %value @"prim.set-cdr!"(ptr %ctx, i64 %t, i64 %p, i64 %tv, i64 %pv) $FAILS
@@ -385,6 +412,7 @@ fast:
   store i64 %tx, ptr %place
   %bits = getelementptr i8, ptr %place, i64 8
   store i64 %px, ptr %bits
+  call void @stored_at(ptr %ctx, ptr %place, i64 %tx)
   ret %value { i64 $TAG_SPECIAL, i64 0 }
 bad:
   call void @vector_set_fails(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k, i64 %tx, i64 %px) $FAILS

@@ -2,8 +2,8 @@
 
 Comes in: `os.environ`, looked at each time, so that a program may set a variable itself. Goes out: truth values, names,
 numbers, sizes, text. A variable that is not set, or empty, says nothing. A value that means nothing is an error that
-says which values do. Stands below everything: it imports the errors alone. The C runtime reads ESHKOL_HEAP and
-ESHKOL_GC_STRESS itself, by the same grammar.
+says which values do. Stands below everything: it imports the errors alone. The C runtime reads ESHKOL_HEAP,
+ESHKOL_GC_STRESS and ESHKOL_GC_CHECK itself, by the same grammar.
 """
 
 from __future__ import annotations
@@ -62,7 +62,10 @@ FLAGS = (
          "CPU"),
     Flag("ESHKOL_HEAP", "SIZE", "how much memory the values of a Scheme program may take; without it, 3/4 of the "
          "machine's; `--heap` of the command line comes first"),
-    Flag("ESHKOL_GC_STRESS", "N", "the collector runs at every N-th run of memory that is handed out; for tests"),
+    Flag("ESHKOL_GC_STRESS", "N", "the collector runs at every N-th run of memory that is handed out, marks the whole "
+         "heap in slices that begin with one object, and checks the heap each time; for tests"),
+    Flag("ESHKOL_GC_CHECK", "1", "after each collection the whole heap is checked: an old object that refers to a "
+         "young one, stored without a word to the collector, ends the process; for tests of the runtime"),
     Flag("ESHKOL_PATH", "FOLDERS", "where libraries of the language are looked for, beside the importing file"),
     Flag("ESHKOL_DATA", "FOLDER", "where files of data sets are looked for, unless `root=` says it ([data](data.md))"),
 )  # fmt: skip

@@ -42,7 +42,7 @@ static Value unbox(Context *context, Value box) {
 
 static Value set_box(Context *context, Value box, Value value) {
     if (!esk_is(box, TAG_BOX)) esk_wrong_type(context, "set-box!", 1, box, "a box");
-    ((Box *)esk_pointer(box))->value = value;
+    esk_store(context, &((Box *)esk_pointer(box))->value, value);
     return ESK_UNSPECIFIED;
 }
 

@@ -252,7 +252,8 @@ static RecordType *make_error_type(Context *context) {
     static const char *const names[] = {"kind", "message", "irritants", "who", "trace", "cause"};
     Value fields = esk_make_vector(context, FIELD_COUNT, ESK_FALSE);
     for (int i = 0; i < FIELD_COUNT; i++)
-        ((Vector *)esk_pointer(fields))->items[i] = esk_symbol(context, names[i], (int64_t)strlen(names[i]));
+        esk_store(context, &((Vector *)esk_pointer(fields))->items[i],
+                  esk_symbol(context, names[i], (int64_t)strlen(names[i])));
     Value name = esk_symbol(context, "error-object", 12);
     RecordType *type = esk_allocate(context, sizeof *type, TAG_RECORD_TYPE);
     type->name = name;
@@ -270,6 +271,9 @@ Context *esk_new_context(uint64_t heap_limit) {
         free(context);
         return NULL;
     }
+    context->region = context->heap->base;
+    context->region_bytes = context->heap->capacity * BLOCK_BYTES;
+    context->cards = context->heap->cards - ((uintptr_t)context->region >> CARD_SHIFT);
     context->differentiated_call = ESK_FALSE;
     context->error_type = make_error_type(context);
     context->memory_error = make_emergency(context, ERROR_MEMORY, "out of memory");

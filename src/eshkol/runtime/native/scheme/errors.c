@@ -153,8 +153,8 @@ Value esk_make_error(Context *context, enum ErrorKind kind, Value who, Value mes
     return make_error(context, kind_symbol(context, kind), who, message, irritants);
 }
 
-void esk_set_cause(Value error, Value exception) {
-    ((Record *)esk_pointer(error))->fields[FIELD_CAUSE] = exception;
+void esk_set_cause(Context *context, Value error, Value exception) {
+    esk_store(context, &((Record *)esk_pointer(error))->fields[FIELD_CAUSE], exception);
 }
 
 Value esk_cause(Value error) { return ((Record *)esk_pointer(error))->fields[FIELD_CAUSE]; }

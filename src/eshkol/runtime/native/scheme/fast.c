@@ -475,7 +475,7 @@ int64_t esk_fast_run(Context *context, FastCode *code, const Value *args, int64_
             all.words = out;
             Value next = esk_cons(context, esk_fast_shaped(&all), ESK_NULL);
             if (last.tag == TAG_NULL) first = next;
-            else esk_set_cdr(last, next);
+            else esk_set_cdr(context, last, next);
             last = next;
         }
         trim(own, copy.room, copy.tape, copy.arena);

@@ -47,11 +47,13 @@ typedef struct { Value first, last; } Queue;
 static void put(Context *context, Queue *queue, Value item) {
     Value next = esk_cons(context, item, ESK_NULL);
     if (queue->last.tag == TAG_NULL) queue->first = next;
-    else esk_set_cdr(queue->last, next);
+    else esk_set_cdr(context, queue->last, next);
     queue->last = next;
 }
 
-static void set_item(Value vector, int64_t i, Value item) { ((Vector *)esk_pointer(vector))->items[i] = item; }
+static void set_item(Context *context, Value vector, int64_t i, Value item) {
+    esk_store(context, &((Vector *)esk_pointer(vector))->items[i], item);
+}
 
 /* The derivatives of one number by those of a vector, of a list, or by one. */
 static Value row(Results *all, const uint64_t *derivatives) {
@@ -87,7 +89,7 @@ static Value memory(Results *all, const char *d, uint64_t word) {
         if (d[2] == 'f' && all->lane != ROWS) return flonums(all, at + 1 + n + all->lane, n, all->lanes);
         Value made = esk_make_vector(context, n, esk_fixnum(0));
         for (int64_t i = 0; i < n; i++)
-            set_item(made, i, element(all, d + 2, at[1 + i], at + 1 + n + i * all->lanes));
+            set_item(context, made, i, element(all, d + 2, at[1 + i], at + 1 + n + i * all->lanes));
         return made;
     }
     case 'l': {
@@ -148,7 +150,7 @@ Value esk_fast_shaped(Results *all) {
         for (const char *item = d + 2; *item && *item != ')'; item = behind(item)) n++;
         Value made = esk_make_vector(context, n, esk_fixnum(0));
         all->at = d + 2;
-        for (int64_t i = 0; i < n; i++) set_item(made, i, esk_fast_shaped(all));
+        for (int64_t i = 0; i < n; i++) set_item(context, made, i, esk_fast_shaped(all));
         all->at = behind(d);
         return made;
     }

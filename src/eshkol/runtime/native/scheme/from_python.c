@@ -298,9 +298,9 @@ static Vector *begin(Context *context, Conversion *conversion, Vector *stack, Py
     slots[0] = ESK_NULL;
     slots[1] = ESK_FALSE;
     if (!frame.object || (frame.kind == FRAME_DICT && !frame.values)) failed(conversion);
-    else if (frame.kind == FRAME_DICT) slots[0] = esk_new_equal_table(context);
+    else if (frame.kind == FRAME_DICT) esk_store(context, &slots[0], esk_new_equal_table(context));
     else if (frame.kind != FRAME_LIST && frame.kind != FRAME_PAIR)
-        slots[0] = esk_make_vector(context, frame.count, ESK_FALSE);
+        esk_store(context, &slots[0], esk_make_vector(context, frame.count, ESK_FALSE));
     return stack;
 }
 
@@ -329,19 +329,19 @@ static PyObject *next(Conversion *conversion, Frame *frame) {
 static void give(Context *context, Frame *frame, Value *slots, Value part) {
     switch (frame->kind) {
     case FRAME_LIST:
-        slots[0] = esk_cons(context, part, slots[0]);
+        esk_store(context, &slots[0], esk_cons(context, part, slots[0]));
         frame->index--;
         return;
     case FRAME_VECTOR: case FRAME_TUPLE: case FRAME_VALUES:
-        ((Vector *)esk_pointer(slots[0]))->items[frame->index++] = part;
+        esk_store(context, &((Vector *)esk_pointer(slots[0]))->items[frame->index++], part);
         return;
     case FRAME_PAIR:
-        if (frame->index++) slots[0] = esk_cons(context, slots[1], part);
-        else slots[1] = part;
+        if (frame->index++) esk_store(context, &slots[0], esk_cons(context, slots[1], part));
+        else esk_store(context, &slots[1], part);
         return;
     case FRAME_DICT:
         if (frame->index++ & 1) esk_table_put(context, slots[0], slots[1], part);
-        else slots[1] = part;
+        else esk_store(context, &slots[1], part);
         return;
     }
 }

@@ -1,8 +1,7 @@
-/* The heap: memory for objects, and collections. See heap.h for how it is built.
+/* The heap: memory for objects, and places that are roots. See heap.h for how it is built.
  *
  * In: requests of compiled code (esk_refill) and of the runtime (esk_allocate). Out: memory that was free, or a
- * condition of kind out-of-memory. A collection happens when as much was handed out as was alive after the last one
- * (at least 8 MB): marking costs what is alive, so the cost for each byte handed out is bounded.
+ * condition of kind out-of-memory. Requests that are due make a collection (collect.c) first.
  */
 #define _GNU_SOURCE
 #include "heap.h"
@@ -11,11 +10,8 @@
 #include <sys/mman.h>
 
 enum { COMMIT_STEP = 64 /* blocks */, KEPT_FREE = 16 };
-enum { STACK_CLEARED = 16 << 10 };
 
 /* ---- bitmaps ---------------------------------------------------------------------------------------------------- */
-
-static uint64_t *bitmap_of(uint64_t *bitmap, uint64_t block) { return bitmap + block * BITMAP_WORDS; }
 
 /* The bits [from, to) of word `index`. */
 static uint64_t range_mask(uint64_t index, uint64_t from, uint64_t to) {
@@ -27,7 +23,7 @@ static uint64_t range_mask(uint64_t index, uint64_t from, uint64_t to) {
 
 /* Says of the cells of a block between two granules whether they are allocated. */
 static void set_cells(Heap *heap, uint64_t block, const SizeClass *class, uint64_t from, uint64_t to, bool allocated) {
-    uint64_t *bits = bitmap_of(heap->allocated, block);
+    uint64_t *bits = esk_bitmap(heap->allocated, block);
     for (uint64_t i = from / 64; i * 64 < to; i++) {
         uint64_t cells = class->starts[i] & range_mask(i, from, to);
         bits[i] = allocated ? bits[i] | cells : bits[i] & ~cells;
@@ -89,7 +85,7 @@ static uint32_t take_blocks(Heap *heap, uint64_t count) {
     return (uint32_t)first;
 }
 
-static void give_blocks(Heap *heap, uint64_t first, uint64_t count) {
+void esk_give_blocks(Heap *heap, uint64_t first, uint64_t count) {
     for (uint64_t block = first; block < first + count; block++) {
         heap->blocks[block].kind = BLOCK_FREE;
         set_free(heap, block);
@@ -100,14 +96,17 @@ static void give_blocks(Heap *heap, uint64_t first, uint64_t count) {
 
 /* Keeps the pages of free blocks for what the next collection will allow, or for as much as there was in use not long
  * ago, and gives the rest back to the system. */
-static void release_pages(Heap *heap) {
+void esk_release_pages(Heap *heap, uint64_t most) {
     uint64_t keep = heap->threshold / BLOCK_BYTES + KEPT_FREE, first = 0, count = 0;
     if (keep < heap->recent) keep = heap->recent;
     for (uint64_t block = heap->lowest_free; block <= heap->top; block++) {
         bool release = false;
         if (block < heap->top && is_free(heap, block) && heap->blocks[block].resident) {
             if (keep) keep--;
-            else release = true;
+            else if (most) {
+                most--;
+                release = true;
+            }
         }
         if (release) {
             heap->blocks[block].resident = 0;
@@ -123,18 +122,7 @@ static void release_pages(Heap *heap) {
     if (heap->lowest_free > heap->top) heap->lowest_free = heap->top;
 }
 
-/* ---- roots that other threads let go of ------------------------------------------------------------------------- */
-
-static void free_dropped(Context *context) {
-    Heap *heap = context->heap;
-    if (!__atomic_load_n(&heap->dropped_count, __ATOMIC_ACQUIRE)) return;
-    pthread_mutex_lock(&heap->dropping);
-    for (uint64_t i = 0; i < heap->dropped_count; i++) esk_unroot(context, heap->dropped[i]);
-    heap->dropped_count = 0;
-    pthread_mutex_unlock(&heap->dropping);
-}
-
-/* ---- collections ------------------------------------------------------------------------------------------------ */
+/* ---- runs --------------------------------------------------------------------------------------------------------- */
 
 /* What is left of the runs is free again. */
 static void drop_run(Heap *heap, Bump *bump, const SizeClass *class) {
@@ -147,7 +135,7 @@ static void drop_run(Heap *heap, Bump *bump, const SizeClass *class) {
     bump->next = bump->end = NULL;
 }
 
-static void drop_runs(Context *context) {
+void esk_drop_runs(Context *context) {
     Heap *heap = context->heap;
     for (int i = 0; i < CLASS_COUNT; i++) {
         SizeClass *class = &heap->classes[i];
@@ -155,52 +143,16 @@ static void drop_runs(Context *context) {
     }
 }
 
-_Thread_local uint64_t esk_outside_freed;
+/* ---- roots that other threads let go of ------------------------------------------------------------------------- */
 
-void esk_run_finalizers(Heap *heap, bool all) {
-    uint64_t kept = 0, count = heap->finalizer_count;
-    for (uint64_t i = 0; i < count; i++) {
-        Finalizer finalizer = heap->finalizers[i];
-        if (all || !esk_marked(heap, finalizer.object)) finalizer.last(finalizer.object);
-        else heap->finalizers[kept++] = finalizer;
-    }
-    heap->finalizer_count = kept;
+void esk_free_dropped(Context *context) {
+    Heap *heap = context->heap;
+    if (!__atomic_load_n(&heap->dropped_count, __ATOMIC_ACQUIRE)) return;
+    pthread_mutex_lock(&heap->dropping);
+    for (uint64_t i = 0; i < heap->dropped_count; i++) esk_unroot(context, heap->dropped[i]);
+    heap->dropped_count = 0;
+    pthread_mutex_unlock(&heap->dropping);
 }
-
-/* What is marked is what is allocated now. Blocks are visited from the last to the first, so that the lists of those
- * with free cells begin with the lowest. */
-static void sweep(Heap *heap) {
-    uint64_t live = 0;
-    for (int i = 0; i < CLASS_COUNT; i++) heap->classes[i].list = heap->classes[i].block = NO_BLOCK;
-    for (uint64_t index = heap->top; index-- > 0;) {
-        Block *block = &heap->blocks[index];
-        if (block->kind != BLOCK_CELLS && block->kind != BLOCK_LARGE) continue;
-        uint64_t *allocated = bitmap_of(heap->allocated, index), *marked = bitmap_of(heap->marked, index);
-        if (block->kind == BLOCK_LARGE) {
-            allocated[0] = marked[0];
-            marked[0] = 0;
-            if (allocated[0]) live += (uint64_t)block->span * BLOCK_BYTES;
-            else give_blocks(heap, index, block->span);
-            continue;
-        }
-        uint64_t count = 0;
-        for (int i = 0; i < BITMAP_WORDS; i++) {
-            count += (uint64_t)__builtin_popcountll(marked[i]);
-            allocated[i] = marked[i];
-            marked[i] = 0;
-        }
-        SizeClass *class = &heap->classes[block->class];
-        live += count * class->words * 8;
-        if (!count) give_blocks(heap, index, 1);
-        else if (count < class->cells) {
-            block->next = class->list;
-            class->list = (uint32_t)index;
-        }
-    }
-    heap->live = live;
-}
-
-const HeapWatcher *esk_heap_watcher;
 
 bool esk_is_allocated(const Context *context, const void *object) {
     const Heap *heap = context->heap;
@@ -208,76 +160,7 @@ bool esk_is_allocated(const Context *context, const void *object) {
     return offset < heap->extent && (heap->allocated[offset >> 9] >> (offset >> 3 & 63) & 1);
 }
 
-__attribute__((noinline)) static void collect_below(Context *context, char *stack_low) {
-    Heap *heap = context->heap;
-    heap->collecting = true;
-    if (esk_heap_watcher) esk_heap_watcher->collecting(context);
-    free_dropped(context);
-    drop_runs(context);
-    heap->recent -= heap->recent / 8;
-    if (heap->recent < heap->used) heap->recent = heap->used;
-    esk_mark_all(context, stack_low);
-    esk_run_finalizers(heap, false);
-    heap->outside -= esk_outside_freed;
-    esk_outside_freed = 0;
-    esk_drop_symbols(heap);
-    sweep(heap);
-    uint64_t stack = 0, code = esk_sweep_units(heap);
-    for (Entry *entry = context->entry; entry; entry = entry->outer) stack = (uint64_t)(entry->base - stack_low);
-    heap->threshold = heap->live + code + stack; /* the stack was looked at as well */
-    if (heap->threshold < LEAST_THRESHOLD) heap->threshold = LEAST_THRESHOLD;
-    heap->since = heap->outside_since = 0;
-    heap->outside_threshold = heap->outside > LEAST_OUTSIDE ? heap->outside : LEAST_OUTSIDE;
-    heap->collections++;
-    heap->forced = false;
-    if (heap->used <= heap->limit - heap->limit / 64) heap->in_reserve = false;
-    release_pages(heap);
-    if (esk_heap_watcher) esk_heap_watcher->collected(context);
-    heap->collecting = false;
-}
-
-/* Frames to come will not find what old ones left behind, and hold on to it in places they have not written to yet. */
-__attribute__((noinline)) static void clear_stack(void) {
-    char below[STACK_CLEARED];
-    memset(below, 0, sizeof below);
-    __asm__ volatile("" : : "r"(below) : "memory");
-}
-
-/* Registers that belong to callers go to the stack, where they are looked at. */
-__attribute__((noinline)) static void collect(Context *context) {
-    jmp_buf registers;
-    memset(&registers, 0, sizeof registers); /* not all of it is written */
-    __builtin_unwind_init();
-    (void)_setjmp(registers);
-    collect_below(context, (char *)__builtin_frame_address(0) < (char *)&registers ? (char *)__builtin_frame_address(0)
-                                                                                   : (char *)&registers);
-    clear_stack();
-    __asm__ volatile("" : : "r"(&registers) : "memory");
-}
-
-static bool may_collect(const Context *context) {
-    return context->entry && !context->heap->paused && !context->heap->collecting;
-}
-
-void esk_collect(Context *context) {
-    if (!context->heap->paused && !context->heap->collecting) collect(context);
-}
-
-void esk_collect_when_due(Context *context) {
-    const Heap *heap = context->heap;
-    if (heap->stress || heap->since > heap->threshold) esk_collect(context);
-}
-
-bool esk_outside(Context *context, int64_t bytes) {
-    Heap *heap = context->heap;
-    heap->outside += (uint64_t)bytes;
-    heap->outside_since += (uint64_t)bytes;
-    if (heap->outside_since <= heap->outside_threshold || !may_collect(context)) return false;
-    collect(context);
-    return true;
-}
-
-void esk_pause_collection(Context *context, int64_t change) { context->heap->paused += change; }
+const HeapWatcher *esk_heap_watcher;
 
 /* ---- allocation ------------------------------------------------------------------------------------------------- */
 
@@ -298,18 +181,6 @@ uint64_t esk_heap_room(Context *context) {
     return heap->used < heap->limit ? (heap->limit - heap->used) * BLOCK_BYTES : 0;
 }
 
-/* Collects because the limit is reached. False where that freed so little that the next time would come at once. */
-static bool collect_at_limit(Context *context) {
-    Heap *heap = context->heap;
-    uint64_t little = heap->limit / 64;
-    bool again = heap->forced && heap->since < little * BLOCK_BYTES;
-    if (!may_collect(context)) return false;
-    collect(context);
-    heap->forced = true;
-    if (heap->in_reserve || heap->used <= heap->limit - little) return true;
-    return !again && heap->live <= (heap->limit - little) * BLOCK_BYTES;
-}
-
 static void count_request(Context *context, uint64_t bytes) {
     Heap *heap = context->heap;
     bool due = heap->since && heap->since + bytes > heap->threshold;
@@ -317,7 +188,7 @@ static void count_request(Context *context, uint64_t bytes) {
         heap->until_stress = heap->stress;
         due = true;
     }
-    if (due && may_collect(context)) collect(context);
+    if (due && esk_may_collect(context)) esk_step(context);
 }
 
 /* The next free run of a class, from where the last one ended; false where a block has to be taken. */
@@ -329,7 +200,7 @@ static bool find_run(Heap *heap, SizeClass *class, Bump *run) {
             class->list = heap->blocks[class->block].next;
             class->position = 0;
         }
-        const uint64_t *allocated = bitmap_of(heap->allocated, class->block);
+        const uint64_t *allocated = esk_bitmap(heap->allocated, class->block);
         uint64_t i = class->position / 64, mask = ~(uint64_t)0 << (class->position % 64), found = 0;
         for (; i < BITMAP_WORDS; i++, mask = ~(uint64_t)0) {
             found = class->starts[i] & ~allocated[i] & mask;
@@ -352,6 +223,7 @@ static bool find_run(Heap *heap, SizeClass *class, Bump *run) {
             uint64_t most = esk_heap_watcher->cells((uint64_t)class->words * 8) * class->words;
             if (start + most < end) end = start + most;
         }
+        esk_touch(heap, class->block);
         char *block = heap->base + (uint64_t)class->block * BLOCK_BYTES;
         *run = (Bump){block + start * 8, block + end * 8};
         set_cells(heap, class->block, class, start, end, true);
@@ -365,8 +237,8 @@ static bool find_fresh_run(Heap *heap, SizeClass *class, Bump *run) {
     if (find_run(heap, class, run)) return true;
     uint32_t index = take_blocks(heap, 1);
     if (index == NO_BLOCK) return false;
-    heap->blocks[index] = (Block){BLOCK_CELLS, (uint8_t)(class - heap->classes), 1, 1, NO_BLOCK};
-    memset(bitmap_of(heap->allocated, index), 0, BITMAP_WORDS * 8);
+    heap->blocks[index] = (Block){.kind = BLOCK_CELLS, .class = (uint8_t)(class - heap->classes), .resident = 1};
+    memset(esk_bitmap(heap->allocated, index), 0, BITMAP_WORDS * 8);
     class->block = index;
     class->position = 0;
     return find_run(heap, class, run);
@@ -377,7 +249,7 @@ static void *refill(Context *context, SizeClass *class, Bump *bump) {
     uint64_t bytes = (uint64_t)class->words * 8;
     count_request(context, bytes);
     Bump run;
-    if (!find_fresh_run(heap, class, &run) && !(collect_at_limit(context) && find_fresh_run(heap, class, &run)))
+    if (!find_fresh_run(heap, class, &run) && !(esk_collect_at_limit(context) && find_fresh_run(heap, class, &run)))
         esk_out_of_memory(context, bytes);
     uint64_t size = (uint64_t)(run.end - run.next);
     heap->since += size;
@@ -398,14 +270,16 @@ static void *allocate_large(Context *context, uint64_t bytes) {
     count_request(context, count * BLOCK_BYTES);
     uint32_t first = take_blocks(heap, count);
     if (first == NO_BLOCK) {
-        collect_at_limit(context);
+        esk_collect_at_limit(context);
         first = take_blocks(heap, count);
         if (first == NO_BLOCK) esk_out_of_memory(context, bytes);
     }
-    heap->blocks[first] = (Block){BLOCK_LARGE, 0, 1, (uint32_t)count, NO_BLOCK};
-    for (uint64_t i = 1; i < count; i++) heap->blocks[first + i] = (Block){BLOCK_TAIL, 0, 1, (uint32_t)i, NO_BLOCK};
-    memset(bitmap_of(heap->allocated, first), 0, BITMAP_WORDS * 8);
-    bitmap_of(heap->allocated, first)[0] = 1;
+    heap->blocks[first] = (Block){.kind = BLOCK_LARGE, .resident = 1, .span = (uint32_t)count};
+    for (uint64_t i = 1; i < count; i++)
+        heap->blocks[first + i] = (Block){.kind = BLOCK_TAIL, .resident = 1, .span = (uint32_t)i};
+    esk_touch(heap, first);
+    memset(esk_bitmap(heap->allocated, first), 0, BITMAP_WORDS * 8);
+    esk_bitmap(heap->allocated, first)[0] = 1;
     heap->since += count * BLOCK_BYTES;
     heap->handed_out += count * BLOCK_BYTES;
     if (esk_heap_watcher)
@@ -444,7 +318,7 @@ void *esk_allocate(Context *context, size_t bytes, int type) {
 /* Free roots are chained through their bits; as special values they mean nothing to the collector. */
 Value *esk_try_root(Context *context) {
     Heap *heap = context->heap;
-    if (!heap->free_root) free_dropped(context);
+    if (!heap->free_root) esk_free_dropped(context);
     if (!heap->free_root) {
         RootChunk *chunk = malloc(sizeof *chunk);
         if (!chunk) return NULL;
@@ -522,6 +396,11 @@ int64_t esk_heap_statistic(Context *context, int64_t which) {
         number *= BLOCK_BYTES;
         break;
     case HEAP_LIMIT: number = heap->limit * BLOCK_BYTES; break;
+    case HEAP_WHOLE: number = heap->wholes; break;
+    case HEAP_PAUSES: number = heap->pauses.count; break;
+    case HEAP_PAUSED: number = heap->pauses.total; break;
+    case HEAP_LONGEST_PAUSE: number = heap->pauses.longest; break;
+    case HEAP_MOST_WORK: number = heap->pauses.most_work; break;
     default: return -1;
     }
     return (int64_t)number;
@@ -535,15 +414,35 @@ static Value collect_garbage(Context *context) {
 static Value heap_statistic(Context *context, Value which) {
     if (!esk_is(which, TAG_FIXNUM)) esk_wrong_type(context, "%heap-statistic", 1, which, "an integer");
     int64_t number = esk_heap_statistic(context, esk_integer(which));
-    if (number < 0) esk_bad_index(context, "%heap-statistic", 1, which, HEAP_LIMIT + 1);
+    if (number < 0) esk_bad_index(context, "%heap-statistic", 1, which, HEAP_STATISTICS);
     return esk_fixnum(number);
+}
+
+static Value heap_statistics(Context *context) {
+    static const char *const words[] = {
+#define X(name, word) word,
+        ESK_HEAP_STATISTICS(X)
+#undef X
+    };
+    int64_t numbers[HEAP_STATISTICS]; /* all of them before the list takes memory */
+    for (int i = 0; i < HEAP_STATISTICS; i++) numbers[i] = esk_heap_statistic(context, i);
+    Value list = ESK_NULL;
+    for (int i = HEAP_STATISTICS; i-- > 0;) {
+        Value name = esk_symbol(context, words[i], (int64_t)strlen(words[i]));
+        list = esk_cons(context, esk_cons(context, name, esk_fixnum(numbers[i])), list);
+    }
+    return list;
 }
 
 const Primitive esk_heap_primitives[] = {
     ESK_PRIMITIVE_0("collect-garbage", "(collect-garbage)", collect_garbage,
                     "Frees the memory of objects that nothing refers to. It happens by itself when it is needed."),
     ESK_PRIMITIVE_1("%heap-statistic", "(%heap-statistic which)", heap_statistic,
-                    "0: bytes alive after the last collection, 1: bytes allocated so far, 2: collections, "
-                    "3: bytes of memory held, 4: the limit in bytes."),
+                    "One of the numbers of heap-statistics, by its place in that list, from 0."),
+    ESK_PRIMITIVE_0("heap-statistics", "(heap-statistics)", heap_statistics,
+                    "What is known of the heap, an association list. Bytes: live after the last collection, allocated so "
+                    "far, resident in memory, and the limit. Collections: all of them, and those that went through the "
+                    "whole heap. Pauses, in which the program waited for a collection that it had not asked for: how many, "
+                    "how long together, and the longest, by the clock and by the processor time that it took."),
     {0},
 };

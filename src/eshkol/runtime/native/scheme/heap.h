@@ -1,12 +1,21 @@
-/* How the heap is built: what heap.c (memory and collections), mark.c (what is alive), units.c (code), objects.c
- * (constructors) and symbols.c (the table of names) share. Nobody else includes this.
+/* How the heap is built: what heap.c (memory), collect.c (collections), mark.c (what is alive), units.c (code),
+ * objects.c (constructors) and symbols.c (the table of names) share. Nobody else includes this.
  *
  * One region of address space is cut into blocks of 64 KB. A block holds cells of one size, or is part of a large
  * object, which takes whole blocks. Two bitmaps with a bit for every eight bytes of the region say where an object
  * begins: `allocated` is exact between allocations, so that a word on the stack that only looks like a pointer to a
- * free cell is known for what it is; `marked` is filled by a collection and then becomes `allocated`. What is known of
- * a block stands in an array of its own, so that blocks hold nothing but objects and the pages of empty ones can go
- * back to the system.
+ * free cell is known for what it is; `marked` is set for the old, which have survived a collection. What is known of a
+ * block stands in an array of its own, so that blocks hold nothing but objects and the pages of empty ones can go back
+ * to the system.
+ *
+ * Most collections are of the young: they mark those that the roots and old objects refer to, which are old then, and
+ * free the others. Old objects that refer to young ones were written to since the last collection: `cards` has a byte
+ * for every 128 bytes of the region that says so (value.h, esk_written). When the old have become many, all that is
+ * alive is marked in a third bitmap, `reached`, in slices: one after each collection of the young, which then also
+ * reaches what the roots, the young and written cards refer to. There are no young objects at that time, so nothing is
+ * missed: when no object waits any more for being traced, all is marked, without another look at anything. What is not
+ * reached is freed then. (The other way, to keep what was referred to when marking began, would need the old value at
+ * every store; stacks, which it need not look at again, are looked at for the young in any case.)
  *
  * Memory is handed out in runs of neighbouring free cells: context->bump[words] is the run that is being used up.
  * Nothing is swept cell by cell; a run is found in the bitmaps when it is needed.
@@ -33,8 +42,13 @@ typedef struct {
     uint8_t kind;
     uint8_t class;    /* of cells */
     uint8_t resident; /* whether it may have pages */
-    uint32_t span;    /* of a large object: its blocks; of its tail: how many blocks back it begins */
-    uint32_t next;    /* another block of the class with free cells */
+    uint8_t touched;  /* whether memory of it was handed out since the last collection */
+    uint32_t span;    /* of a large object: its blocks; of its tail: how many blocks back it begins; of cells: the old */
+    union {
+        uint32_t next;    /* of cells: another block of the class with free cells */
+        uint32_t counted; /* of a large object: whether heap->live has it */
+    };
+    uint32_t next_touched;
 } Block;
 
 typedef struct {
@@ -50,6 +64,11 @@ typedef struct {
 typedef struct { Object *object; void (*last)(Object *); } Finalizer;
 typedef struct RootChunk { struct RootChunk *next; Value cells[255]; } RootChunk;
 typedef struct { Symbol **slots; uint64_t mask, used /* with the dropped */, count; } SymbolTable;
+/* Objects to be traced; of pieces of vectors, where they begin and the vector with the lowest bit set. */
+typedef struct { uintptr_t *items; uint64_t depth, room; bool overflowed; } MarkStack;
+/* How much may be traced at once: so many objects in any case, and then as many as time (in nanoseconds) allows. */
+typedef struct { int64_t objects; uint64_t until; } Budget;
+typedef struct { uint64_t count, total, longest, most_work /* of this thread */; } Pauses; /* nanoseconds */
 
 typedef struct Unit Unit;
 typedef struct Units Units;
@@ -61,13 +80,21 @@ typedef struct Heap {
     uint64_t committed, capacity; /* blocks that may be touched; blocks of the region */
     uint64_t used, limit, reserve; /* blocks in use, allowed, and allowed beyond for the handlers of out-of-memory */
     uint64_t lowest_free;   /* no block below is free */
-    uint64_t *allocated, *marked;
+    uint64_t *allocated, *marked, *reached;
+    uint64_t *alive;        /* marked or reached, whichever the last marking was about */
+    uint8_t *cards;
     Block *blocks;
     uint64_t *free;         /* bitmap of free blocks below top */
     SizeClass classes[CLASS_COUNT];
     uint8_t class_of[LARGEST_CELL / 8 + 1]; /* by words / 8, rounded up, above SMALL_WORDS */
 
     uint64_t since, threshold; /* bytes handed out since the last collection; how many cause the next */
+    uint32_t touched;       /* a list of blocks */
+    uint64_t whole_at;      /* bytes alive, and of code, that cause a collection of all */
+    bool marking;           /* one is under way: marking in slices, of which there were so many */
+    uint64_t slices, wholes; /* collections of all that are done */
+    Pauses pauses;          /* of collections that nobody asked for */
+    bool check;             /* after every collection, that no store was forgotten */
     uint64_t recent; /* blocks in use when the last collections began; each earlier one counts 1/8 less */
     uint64_t live, handed_out, collections, stress, until_stress;
     int64_t paused;
@@ -75,9 +102,8 @@ typedef struct Heap {
     bool forced;            /* the last collection, because the limit was reached */
     bool failed;            /* an error was raised for lack of memory, and nobody has escaped from it yet */
 
-    Object **stack;         /* the mark stack */
-    uint64_t depth, room, room_limit;
-    bool overflowed;
+    MarkStack young, waiting; /* what is to be traced: by the collection of the young; by slices */
+    uint64_t room_limit;
 
     RootChunk *roots;
     Value *free_root;
@@ -88,8 +114,11 @@ typedef struct Heap {
     uint64_t dropped_count, dropped_room;
     uint64_t outside, outside_since, outside_threshold; /* bytes elsewhere that objects here keep alive */
     Finalizer *finalizers;
-    uint64_t finalizer_count, finalizer_room;
+    uint64_t finalizer_count, finalizer_room, finalizers_old /* so many are of old objects */;
     SymbolTable symbols, keywords;
+    Symbol **new_names;     /* in the tables, and young */
+    uint64_t new_count, new_room;
+    bool new_lost;          /* no memory for some of them: the tables tell */
 
     Units *units;           /* code that is collected (units.c), or null, */
     uint64_t units_base, units_extent; /* and where it lies, with its data */
@@ -151,23 +180,49 @@ void esk_free_heap(Context *);
 void *esk_map(uint64_t bytes); /* zeroed memory of the system, lazily there; null where there is none */
 
 /* heap.c */
-enum { LEAST_THRESHOLD = 8 << 20, LEAST_OUTSIDE = 64 << 20 /* bytes */ };
-void esk_run_finalizers(Heap *, bool all);
-void esk_collect_when_due(Context *); /* also without an entry */
-static inline bool esk_marked(const Heap *heap, const void *object) {
-    uint64_t offset = (uint64_t)((const char *)object - heap->base);
-    return offset >= heap->extent || (heap->marked[offset >> 9] >> (offset >> 3 & 63) & 1);
-}
+static inline uint64_t *esk_bitmap(uint64_t *bitmap, uint64_t block) { return bitmap + block * BITMAP_WORDS; }
+void esk_give_blocks(Heap *, uint64_t first, uint64_t count);
+void esk_release_pages(Heap *, uint64_t most /* blocks */);
+void esk_drop_runs(Context *); /* what is left of them is free again */
+void esk_free_dropped(Context *);
 _Noreturn void esk_out_of_memory(Context *, uint64_t bytes);
 uint64_t esk_heap_room(Context *); /* bytes that the limit leaves, beside the blocks in use */
 
+/* collect.c */
+enum { THRESHOLD = 8 << 20, LEAST_OUTSIDE = 64 << 20 /* bytes */ };
+void esk_set_up_collections(Heap *);
+uint64_t esk_now(void); /* nanoseconds */
+void esk_run_finalizers(Heap *, bool all);
+void esk_step(Context *);             /* a collection of the young, and a slice of one of all when that is due */
+bool esk_collect_at_limit(Context *); /* of all; false where that freed so little that the next would come at once */
+void esk_collect_when_due(Context *); /* also without an entry */
+static inline bool esk_may_collect(const Context *context) {
+    return context->entry && !context->heap->paused && !context->heap->collecting;
+}
+static inline bool esk_is_alive(const Heap *heap, const void *object) { /* after marking */
+    uint64_t offset = (uint64_t)((const char *)object - heap->base);
+    return offset >= heap->extent || (heap->alive[offset >> 9] >> (offset >> 3 & 63) & 1);
+}
+static inline void esk_touch(Heap *heap, uint32_t block) {
+    if (heap->blocks[block].touched) return;
+    heap->blocks[block].touched = 1;
+    heap->blocks[block].next_touched = heap->touched;
+    heap->touched = block;
+}
+
 /* mark.c */
+void esk_clear_cards(Heap *);
+void esk_mark_young(Context *, char *stack_low);
+bool esk_mark_slice(Heap *, Budget *); /* whether all is marked */
 void esk_mark_all(Context *, char *stack_low);
 
 /* units.c. An address counts as the distance from units_base, and lies within units_extent. */
 void esk_reach_unit(Heap *, uint64_t offset);
 bool esk_next_constants(Heap *, const Value **, uint64_t *count); /* of a unit that was reached; false: of none */
-uint64_t esk_sweep_units(Heap *); /* bytes that go with those that are alive */
+bool esk_new_constants(Heap *, uint64_t *unit, const Value **, uint64_t *count); /* of the next that is new, from 0 on */
+void esk_forget_reached(Heap *);       /* none was reached */
+uint64_t esk_units_weight(const Heap *); /* bytes that go with them */
+uint64_t esk_sweep_units(Heap *); /* the same of those that are alive */
 void esk_free_units(Heap *);
 
 /* errors.c: the fields of error objects, and the return addresses that are kept for the host. */
@@ -183,6 +238,6 @@ extern const char esk_underflow[];    /* the return address in place of those to
 void esk_wipe(char *from, char *to); /* frames that will never be returned to */
 
 /* symbols.c */
-void esk_drop_symbols(Heap *); /* after marking */
+void esk_drop_symbols(Heap *, bool all); /* after marking: all of them, or the young */
 
 #endif

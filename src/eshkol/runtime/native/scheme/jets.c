@@ -103,11 +103,11 @@ Value jet_result(Context *context, int rule, int64_t level, Value first, Value x
     }
     for (int64_t k = 1; k <= order; k++) {
         if (is_product) {
-            r[k - 1] = product_term(context, level, x, y, k);
+            esk_store(context, &r[k - 1], product_term(context, level, x, y, k));
             continue;
         }
         if (is_quotient) {
-            r[k - 1] = quotient_term(context, level, first, r, x, y, k);
+            esk_store(context, &r[k - 1], quotient_term(context, level, first, r, x, y, k));
             continue;
         }
         Value sum = esk_fixnum(0);
@@ -120,7 +120,7 @@ Value jet_result(Context *context, int rule, int64_t level, Value first, Value x
             Value term = chain_term(context, level, arguments[a], factor, k);
             sum = is_exact_zero(sum) ? term : is_exact_zero(term) ? sum : esk_add(context, sum, term);
         }
-        r[k - 1] = sum;
+        esk_store(context, &r[k - 1], sum);
     }
     return dual_make(context, level, first, vector);
 }

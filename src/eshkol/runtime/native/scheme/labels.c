@@ -67,7 +67,7 @@ static void push(Stack *stack, Value value) {
         if (stack->used) memcpy(more->items, stack->items->items, (size_t)stack->used * sizeof(Value));
         stack->items = more;
     }
-    stack->items->items[stack->used++] = value;
+    esk_store(stack->context, &stack->items->items[stack->used++], value);
 }
 
 static bool has_parts(Value value) {

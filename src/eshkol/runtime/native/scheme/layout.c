@@ -15,9 +15,11 @@ const struct { const char *name; int64_t value; } esk_layout[] = {
     NUMBER(SPECIAL_UNSPECIFIED) NUMBER(SPECIAL_EOF) NUMBER(SPECIAL_DEFAULT) NUMBER(SPECIAL_UNDEFINED)
     NUMBER(FLAG_LITERAL) NUMBER(FLAG_NEGATIVE) NUMBER(FLAG_UNINTERNED)
     NUMBER(INSIDE_HOST) NUMBER(INSIDE_SCHEME) NUMBER(INSIDE_PYTHON)
-    NUMBER(SMALL_WORDS) NUMBER(SPILL_WORDS) NUMBER(DIRECT_ARGUMENTS) NUMBER(EXTRA_ARGUMENTS)
+    NUMBER(CARD_SHIFT) NUMBER(SMALL_WORDS) NUMBER(SPILL_WORDS) NUMBER(DIRECT_ARGUMENTS) NUMBER(EXTRA_ARGUMENTS)
     NUMBER(CALL_0) NUMBER(CALL_1) NUMBER(CALL_2) NUMBER(CALL_N) NUMBER(CALL_ENTRY)
-    NUMBER(HEAP_LIVE) NUMBER(HEAP_ALLOCATED) NUMBER(HEAP_COLLECTIONS) NUMBER(HEAP_RESIDENT) NUMBER(HEAP_LIMIT)
+#define X(name, word) NUMBER(HEAP_##name)
+    ESK_HEAP_STATISTICS(X)
+#undef X
 #define X(name, symbol) NUMBER(ERROR_##name)
     ESK_ERRORS(X)
 #undef X
@@ -51,8 +53,7 @@ const struct { const char *name; int64_t value; } esk_layout[] = {
     OFFSET(Procedure, unit) OFFSET(Procedure, number)
     OFFSET(Bump, next) OFFSET(Bump, end)
     OFFSET(Context, stack_limit) OFFSET(Context, extra) OFFSET(Context, handlers) OFFSET(Context, winders)
-    OFFSET(Context, parameters) OFFSET(Context, bump)
-    OFFSET(Context, once)
+    OFFSET(Context, parameters) OFFSET(Context, once) OFFSET(Context, cards) OFFSET(Context, bump)
     OFFSET(Context, spill)
     OFFSET(Context, raise) OFFSET(Context, input) OFFSET(Context, output) OFFSET(Context, error)
     OFFSET(Context, interrupted) OFFSET(Context, inside)

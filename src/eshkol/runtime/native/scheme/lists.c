@@ -52,7 +52,7 @@ static inline void add(Context *c, Builder *builder, Value item) {
     if (esk_is(builder->first, TAG_NULL)) {
         builder->first = pair;
     } else {
-        esk_set_cdr(builder->last, pair);
+        esk_set_cdr(c, builder->last, pair);
     }
     builder->last = pair;
 }
@@ -62,7 +62,7 @@ static Value copy_before(Context *c, Value from, int64_t count, Value rest) {
     if (count <= 0) return rest;
     Builder copy = {ESK_NULL, ESK_NULL};
     for (; count > 0; count--, from = esk_cdr(from)) add(c, &copy, esk_car(from));
-    esk_set_cdr(copy.last, rest);
+    esk_set_cdr(c, copy.last, rest);
     return copy.first;
 }
 
@@ -82,13 +82,13 @@ static Value cdr(Context *c, Value pair) { return esk_cdr(need_pair(c, "cdr", pa
 
 static Value set_car(Context *c, Value pair, Value v) {
     need_mutable(c, "set-car!", need_pair(c, "set-car!", pair));
-    esk_set_car(pair, v);
+    esk_set_car(c, pair, v);
     return ESK_UNSPECIFIED;
 }
 
 static Value set_cdr(Context *c, Value pair, Value v) {
     need_mutable(c, "set-cdr!", need_pair(c, "set-cdr!", pair));
-    esk_set_cdr(pair, v);
+    esk_set_cdr(c, pair, v);
     return ESK_UNSPECIFIED;
 }
 
@@ -181,7 +181,7 @@ static Value list_set(Context *c, const Value *args, int64_t count) {
     (void)count;
     Value pair = tail(c, "list-set!", args[0], args[1], true);
     need_mutable(c, "list-set!", pair);
-    esk_set_car(pair, args[2]);
+    esk_set_car(c, pair, args[2]);
     return ESK_UNSPECIFIED;
 }
 

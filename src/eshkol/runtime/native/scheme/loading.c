@@ -40,7 +40,7 @@ static Value read_unit_constants(Context *context, const Value *args, int64_t gi
     Closure *closure = esk_allocate(context, sizeof *closure, TAG_PROCEDURE);
     closure->entry = NULL;
     closure->procedure = NULL;
-    vector->items[count] = esk_object(closure);
+    esk_store(context, &vector->items[count], esk_object(closure));
     read_into(context, args, vector->items);
     return keeper;
 }

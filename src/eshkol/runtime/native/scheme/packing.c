@@ -107,7 +107,7 @@ static Value unpacked(Unpacking *un, int axis) {
         Value made = esk_make_vector(un->context, count, ESK_FALSE);
         for (int64_t i = count; i-- > 0;) {
             Value item = unpacked(un, axis + 1);
-            ((Vector *)esk_pointer(made))->items[i] = item;
+            esk_store(un->context, &((Vector *)esk_pointer(made))->items[i], item);
         }
         return made;
     }

@@ -78,9 +78,9 @@ static Value named(Context *context, const char *name) {
     return esk_string_utf8(context, name, (int64_t)strlen(name));
 }
 
-static void use_bytevector(Port *port, Value data) {
+static void use_bytevector(Context *context, Port *port, Value data) {
     Bytevector *bytes = esk_pointer(data);
-    port->data = data;
+    esk_store(context, &port->data, data);
     port->buffer = bytes->bytes;
     port->room = bytes->length;
 }
@@ -89,7 +89,7 @@ Value esk_open_memory_input(Context *context, int64_t bytes, uint32_t flags) {
     Value data = esk_make_bytevector(context, bytes, 0);
     Value name = named(context, flags & PORT_BINARY ? "bytevector" : "string");
     Port *port = esk_make_port(context, name, flags | PORT_INPUT, -1);
-    use_bytevector(port, data);
+    use_bytevector(context, port, data);
     port->filled = bytes;
     return esk_object(port);
 }
@@ -97,7 +97,7 @@ Value esk_open_memory_input(Context *context, int64_t bytes, uint32_t flags) {
 Value esk_open_text_output(Context *context) {
     Value data = esk_make_bytevector(context, 128, 0);
     Port *port = esk_make_port(context, named(context, "string"), PORT_OUTPUT, -1);
-    use_bytevector(port, data);
+    use_bytevector(context, port, data);
     return esk_object(port);
 }
 
@@ -173,7 +173,7 @@ static void make_room(Context *context, Port *port, int64_t count) {
     int64_t room = port->room * 2 > port->at + count ? port->room * 2 : port->at + count;
     Value data = esk_make_bytevector(context, room, 0);
     memcpy(((Bytevector *)esk_pointer(data))->bytes, port->buffer, (size_t)port->at);
-    use_bytevector(port, data);
+    use_bytevector(context, port, data);
 }
 
 void esk_port_write(Context *context, Port *port, const char *bytes, size_t count) {

@@ -260,7 +260,7 @@ static void push(Printer *printer, Value object, int kind, int64_t part) {
         if (printer->used) memcpy(more->items, printer->stack->items, (size_t)printer->used * sizeof(Value));
         printer->stack = more;
     }
-    printer->stack->items[printer->used++] = object;
+    esk_store(printer->context, &printer->stack->items[printer->used++], object);
     printer->stack->items[printer->used++] = esk_fixnum(part << FRAME_KIND_BITS | kind);
 }
 

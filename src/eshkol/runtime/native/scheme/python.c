@@ -70,7 +70,7 @@ Value python_procedure(Context *context, Value handle) {
     closure->entry = primitive->entry;
     closure->procedure = &python_row;
     closure->captured[0] = handle;
-    owner->procedure = esk_object(closure);
+    esk_store(context, &owner->procedure, esk_object(closure));
     return owner->procedure;
 }
 
@@ -109,7 +109,7 @@ static Value build_error(Context *context, void *data) {
     Value message = esk_string_utf8(context, text, size);
     Value cause = python_handle(context, failure->exception, TAG_FOREIGN, 0);
     Value error = esk_make_error(context, (enum ErrorKind)failure->number, failure->who, message, ESK_NULL);
-    esk_set_cause(error, cause);
+    esk_set_cause(context, error, cause);
     return error;
 }
 
@@ -333,7 +333,7 @@ static Value handle_of(Context *context, Closure *closure) {
     if (function.tag == TAG_SYMBOL) {
         const Symbol *symbol = esk_pointer(function);
         function = find_function(context, symbol->name, symbol->head.count, closure->captured[1]);
-        closure->captured[0] = function;
+        esk_store(context, &closure->captured[0], function);
     }
     return function;
 }

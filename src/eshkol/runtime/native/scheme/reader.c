@@ -61,7 +61,7 @@ static void push(Reader *reader, Value value) {
         if (reader->used) memcpy(more->items, reader->stack->items, (size_t)reader->used * sizeof(Value));
         reader->stack = more;
     }
-    reader->stack->items[reader->used++] = value;
+    esk_store(reader->context, &reader->stack->items[reader->used++], value);
 }
 
 static void push_frame(Reader *reader, int kind) {
@@ -137,7 +137,7 @@ static void begin_label(Reader *reader, Token token) {
     if (esk_is(place[0], TAG_FIXNUM)) fail_here(reader, "this label stands for another datum already");
     Value box = esk_box(reader->context, ESK_UNDEFINED);
     place[0] = esk_fixnum(number);
-    place[1] = box;
+    esk_store(reader->context, &place[1], box);
     reader->label_count++;
     push_frame(reader, FRAME_LABEL);
     push(reader, box);
@@ -159,11 +159,12 @@ static void repair(Reader *reader) {
     for (; esk_is(reader->patches, TAG_PAIR); reader->patches = esk_cdr(reader->patches)) {
         Value container = esk_car(reader->patches);
         if (esk_is(container, TAG_PAIR)) {
-            esk_set_car(container, resolve(esk_car(container)));
-            esk_set_cdr(container, resolve(esk_cdr(container)));
+            esk_set_car(reader->context, container, resolve(esk_car(container)));
+            esk_set_cdr(reader->context, container, resolve(esk_cdr(container)));
         } else {
             Vector *vector = esk_pointer(container);
-            for (int64_t i = 0; i < vector->length; i++) vector->items[i] = resolve(vector->items[i]);
+            for (int64_t i = 0; i < vector->length; i++) 
+                esk_store(reader->context, &vector->items[i], resolve(vector->items[i]));
         }
     }
 }
@@ -267,7 +268,7 @@ static bool deliver(Reader *reader, Value value, Value *result) {
         if (kind == FRAME_LABEL) {
             Value label = reader->stack->items[reader->frame + FRAME_VALUES];
             if (esk_eq(value, label)) fail_here(reader, "a label that stands for itself means nothing");
-            ((Box *)esk_pointer(label))->value = value;
+            esk_store(reader->context, &((Box *)esk_pointer(label))->value, value);
         } else if (kind >= FRAME_PREFIX) {
             value = quoted(reader, kind - FRAME_PREFIX, value);
         } else {
@@ -391,7 +392,7 @@ int64_t esk_read_all(Context *context, const char *utf8, int64_t bytes, Value *o
     for (; count < room; count++) {
         Value value = read_datum(&reader);
         if (esk_eq(value, ESK_EOF)) break;
-        out[count] = value;
+        esk_store(context, &out[count], value);
     }
     return count;
 }

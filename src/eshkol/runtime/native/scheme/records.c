@@ -69,7 +69,7 @@ static Value record_ref(Context *context, const Value *args, int64_t count) {
 
 static Value record_set(Context *context, const Value *args, int64_t count) {
     (void)count;
-    *find_field(context, args[0], args[1], args[2], args[4]) = args[3];
+    esk_store(context, find_field(context, args[0], args[1], args[2], args[4]), args[3]);
     return ESK_UNSPECIFIED;
 }
 

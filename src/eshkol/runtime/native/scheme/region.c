@@ -1,8 +1,9 @@
 /* The beginning and the end of a heap: its address space, its sizes of cells, its limit.
  *
  * In: a limit in bytes, or none: then the variable ESHKOL_HEAP ("512M", "2G"), or three quarters of the memory. Out: a
- * heap that holds nothing yet. ESHKOL_GC_STRESS=N is for tests: every N-th request for memory collects, and runs are
- * one cell long.
+ * heap that holds nothing yet. Two variables are for tests: with ESHKOL_GC_STRESS=N every N-th request for memory
+ * collects, runs are one cell long, and slices of marking begin with one object; with that, and with ESHKOL_GC_CHECK=1,
+ * the heap is checked after every collection.
  */
 #define _GNU_SOURCE
 #include "heap.h"
@@ -75,9 +76,11 @@ static bool reserve_region(Heap *heap, uint64_t blocks) {
     heap->capacity = blocks;
     heap->allocated = esk_map(blocks * BITMAP_WORDS * 8);
     heap->marked = esk_map(blocks * BITMAP_WORDS * 8);
+    heap->reached = esk_map(blocks * BITMAP_WORDS * 8);
+    heap->cards = esk_map(blocks * BLOCK_BYTES >> CARD_SHIFT);
     heap->blocks = esk_map(blocks * sizeof(Block));
     heap->free = esk_map((blocks + 63) / 64 * 8);
-    return heap->allocated && heap->marked && heap->blocks && heap->free;
+    return heap->allocated && heap->marked && heap->reached && heap->cards && heap->blocks && heap->free;
 }
 
 static void unmap(void *memory, uint64_t bytes) {
@@ -88,10 +91,13 @@ static void free_region(Heap *heap) {
     unmap(heap->base, heap->capacity * BLOCK_BYTES);
     unmap(heap->allocated, heap->capacity * BITMAP_WORDS * 8);
     unmap(heap->marked, heap->capacity * BITMAP_WORDS * 8);
+    unmap(heap->reached, heap->capacity * BITMAP_WORDS * 8);
+    unmap(heap->cards, heap->capacity * BLOCK_BYTES >> CARD_SHIFT);
     unmap(heap->blocks, heap->capacity * sizeof(Block));
     unmap(heap->free, (heap->capacity + 63) / 64 * 8);
     heap->base = NULL;
-    heap->allocated = heap->marked = heap->free = NULL;
+    heap->allocated = heap->marked = heap->reached = heap->free = NULL;
+    heap->cards = NULL;
     heap->blocks = NULL;
 }
 
@@ -114,12 +120,13 @@ Heap *esk_new_heap(uint64_t bytes) {
     heap->limit = limit;
     heap->reserve = RESERVE;
     set_up_classes(heap);
-    heap->threshold = LEAST_THRESHOLD;
-    heap->outside_threshold = LEAST_OUTSIDE;
+    esk_set_up_collections(heap);
     pthread_mutex_init(&heap->dropping, NULL);
     heap->room_limit = UINT64_MAX;
     const char *stress = getenv("ESHKOL_GC_STRESS");
     heap->stress = heap->until_stress = stress ? strtoull(stress, NULL, 10) : 0;
+    const char *check = getenv("ESHKOL_GC_CHECK");
+    heap->check = heap->stress || (check && *check && strcmp(check, "0"));
     return heap;
 }
 
@@ -137,7 +144,9 @@ void esk_free_heap(Context *context) {
         free(heap->roots);
         heap->roots = next;
     }
-    unmap(heap->stack, heap->room * sizeof *heap->stack);
+    free(heap->new_names);
+    unmap(heap->young.items, heap->young.room * sizeof *heap->young.items);
+    unmap(heap->waiting.items, heap->waiting.room * sizeof *heap->waiting.items);
     free_region(heap);
     free(heap);
 }

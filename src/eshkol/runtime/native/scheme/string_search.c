@@ -201,7 +201,7 @@ static Value string_split(Context *c, const Value *args, int64_t count) {
         if (esk_is(first, TAG_NULL)) {
             first = pair;
         } else {
-            esk_set_cdr(last, pair);
+            esk_set_cdr(c, last, pair);
         }
         last = pair;
         if (end < 0) return first;

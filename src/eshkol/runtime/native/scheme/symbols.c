@@ -62,6 +62,21 @@ static Symbol *make(Context *context, int type, const char *name, int64_t count,
     return symbol;
 }
 
+/* So that a collection of the young need not look at all names. */
+static void note_new(Heap *heap, Symbol *symbol) {
+    if (heap->new_count == heap->new_room) {
+        uint64_t room = heap->new_room ? 2 * heap->new_room : 256;
+        Symbol **more = realloc(heap->new_names, room * sizeof *more);
+        if (!more) {
+            heap->new_lost = true;
+            return;
+        }
+        heap->new_names = more;
+        heap->new_room = room;
+    }
+    heap->new_names[heap->new_count++] = symbol;
+}
+
 static Value intern(Context *context, SymbolTable *table, int type, const char *name, int64_t count) {
     uint64_t hash = hash_name(name, count);
     if (table->slots) {
@@ -74,6 +89,7 @@ static Value intern(Context *context, SymbolTable *table, int type, const char *
     table->used += *slot != DROPPED;
     table->count++;
     *slot = symbol;
+    note_new(context->heap, symbol);
     return esk_object(symbol);
 }
 
@@ -92,18 +108,32 @@ Value esk_uninterned(Context *context, const char *name, int64_t count) {
     return esk_object(symbol);
 }
 
-static void drop_unmarked(const Heap *heap, SymbolTable *table) {
+static void drop(SymbolTable *table, Symbol **slot) {
+    *slot = DROPPED;
+    table->count--;
+}
+
+static void drop_dead(const Heap *heap, SymbolTable *table) {
     for (uint64_t i = 0; table->slots && i <= table->mask; i++) {
-        Symbol *symbol = table->slots[i];
-        if (!symbol || symbol == DROPPED || esk_marked(heap, symbol)) continue;
-        table->slots[i] = DROPPED;
-        table->count--;
+        Symbol **slot = &table->slots[i];
+        if (*slot && *slot != DROPPED && !esk_is_alive(heap, *slot)) drop(table, slot);
     }
 }
 
-void esk_drop_symbols(Heap *heap) {
-    drop_unmarked(heap, &heap->symbols);
-    drop_unmarked(heap, &heap->keywords);
+void esk_drop_symbols(Heap *heap, bool all) {
+    if (all || heap->new_lost) {
+        drop_dead(heap, &heap->symbols);
+        drop_dead(heap, &heap->keywords);
+    } else {
+        for (uint64_t i = 0; i < heap->new_count; i++) {
+            const Symbol *symbol = heap->new_names[i];
+            if (esk_is_alive(heap, symbol)) continue;
+            SymbolTable *table = symbol->head.type == TAG_SYMBOL ? &heap->symbols : &heap->keywords;
+            drop(table, find(table, symbol->hash, symbol->name, symbol->head.count));
+        }
+    }
+    heap->new_count = 0;
+    heap->new_lost = false;
 }
 
 /* ---- primitives ------------------------------------------------------------------------------------------------- */

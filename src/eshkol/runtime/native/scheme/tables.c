@@ -166,6 +166,7 @@ static void compact(Context *c, Table *t) {
     Entry *entries = entries_of(t);
     Slot *slots = slots_of(t);
     uint32_t used = close_holes(t, entries, moved);
+    esk_all_written(c, (Value *)entries, 2 * (int64_t)used);
     for (uint32_t i = used; i < t->used; i++) entries[i] = (Entry){HOLE, HOLE};
     for (uint64_t i = 0; i <= t->mask; i++)
         if (slots[i].entry) slots[i].entry = moved[slots[i].entry - 1] + 1;
@@ -195,9 +196,10 @@ static void build(Context *c, const Table *from, Table *to, uint64_t slot_count)
             uint32_t entry = old_slots[i].entry;
             if (entry) take_slot(new_slots, mask, old_slots[i].hash, moved ? moved[entry - 1] : entry - 1);
         }
+        esk_all_written(c, (Value *)new, 2 * (int64_t)used);
     }
-    to->entries = entries;
-    to->slots = slots;
+    esk_store(c, &to->entries, entries);
+    esk_store(c, &to->slots, slots);
     to->used = to->live = used;
     to->room = (uint32_t)room;
     to->mask = mask;
@@ -221,7 +223,9 @@ static void make_room(Context *c, Table *t) {
 static inline void add(Context *c, Table *t, Value key, uint32_t hash, Value value) {
     if (t->used == t->room) make_room(c, t);
     if (is_differentiated(key) && (t->kind == KIND_EQV || t->kind == KIND_EQUAL)) t->head.flags |= FLAG_DIFFERENTIATED;
-    entries_of(t)[t->used] = (Entry){key, value};
+    Entry *entry = &entries_of(t)[t->used];
+    esk_store(c, &entry->key, key);
+    esk_store(c, &entry->value, value);
     take_slot(slots_of(t), t->mask, hash, t->used++);
     t->live++;
 }
@@ -293,7 +297,7 @@ static Value table_set(Context *c, const Value *args, int64_t count) {
     if (slot < 0) {
         add(c, t, args[1], hash, args[2]);
     } else {
-        entries_of(t)[slots_of(t)[slot].entry - 1].value = args[2];
+        esk_store(c, &entries_of(t)[slots_of(t)[slot].entry - 1].value, args[2]);
     }
     return ESK_UNSPECIFIED;
 }
@@ -393,7 +397,7 @@ static Value entry_value(Context *c, Value v, Value index) { return need_entry(c
 
 static Value entry_set(Context *c, const Value *args, int64_t count) {
     (void)count;
-    need_entry(c, args[0], args[1])->value = args[2];
+    esk_store(c, &need_entry(c, args[0], args[1])->value, args[2]);
     return ESK_UNSPECIFIED;
 }
 
@@ -456,7 +460,7 @@ static Value table_extra(Context *c, Value v, Value which) {
 static Value set_table_extra(Context *c, const Value *args, int64_t count) {
     (void)count;
     Table *t = need_table(c, "make-hash-table", args[0]);
-    t->extra[need_index(c, "make-hash-table", 2, args[1], 2)] = args[2];
+    esk_store(c, &t->extra[need_index(c, "make-hash-table", 2, args[1], 2)], args[2]);
     return ESK_UNSPECIFIED;
 }
 

@@ -29,7 +29,7 @@ void tape_reserve(Context *context, Tape *tape, uint32_t form) {
     chunk->head.count = CHUNK_VALUES;
     chunk->previous = tape->chunk;
     chunk->first = esk_fixnum(tape->used);
-    tape->chunk = esk_object(chunk);
+    esk_store(context, &tape->chunk, esk_object(chunk));
     tape->first = tape->used;
     tape->room = tape->used + room;
     tape->form = form;
@@ -54,6 +54,7 @@ Value tape_push(Context *context, Tape *tape, const char *name, Value primal, co
         if (form == ENTRIES_VALUES) chunk->entries.values[at] = entry;
         else chunk->entries.traced[at] = (TracedEntry){entry, primal, esk_make(TAG_FIXNUM, (uintptr_t)name), place};
         chunk->head.count = CHUNK_VALUES + (at + 1) * values_of_entry[form];
+        esk_written(context, chunk);
     }
     tape->used++;
     return esk_object(node);
@@ -118,29 +119,29 @@ static bool is_machine(Value v) { return v.tag == TAG_FLONUM || v.tag == TAG_FIX
 static void clear(Context *context, Tape *tape, uint32_t count, bool doubles) {
     if (adjoint_count(tape) < count || are_doubles(tape) != doubles) {
         tape->adjoints = ESK_FALSE; /* may be collected first */
-        if (doubles) tape->adjoints = esk_make_bytevector(context, (int64_t)count * 8, 0);
-        else tape->adjoints = esk_make_vector(context, count, esk_fixnum(0));
+        if (doubles) esk_store(context, &tape->adjoints, esk_make_bytevector(context, (int64_t)count * 8, 0));
+        else esk_store(context, &tape->adjoints, esk_make_vector(context, count, esk_fixnum(0)));
     }
     for (uint32_t i = 0, all = adjoint_count(tape); i < all; i++) {
         if (doubles) doubles_of(tape)[i] = UNREACHED;
         else values_of(tape)[i] = esk_fixnum(0);
     }
     tape->cursor = count;
-    tape->custom = tape->customs;
-    tape->sweeping = tape->chunk;
+    esk_store(context, &tape->custom, tape->customs);
+    esk_store(context, &tape->sweeping, tape->chunk);
 }
 
 static void change_to_values(Context *context, Tape *tape) {
     uint32_t count = adjoint_count(tape);
     Value more = esk_make_vector(context, count, esk_fixnum(0));
     for (uint32_t i = 0; i < count; i++) ((Vector *)esk_pointer(more))->items[i] = adjoint_of(tape, i);
-    tape->adjoints = more;
+    esk_store(context, &tape->adjoints, more);
 }
 
 static void accumulate_value(Context *context, Tape *tape, uint32_t index, Value adjoint) {
     Value before = values_of(tape)[index];
     Value after = fixnum_is(before, 0) ? adjoint : esk_add(context, before, adjoint);
-    values_of(tape)[index] = after;
+    esk_store(context, &values_of(tape)[index], after);
 }
 
 static inline void accumulate_double(uint64_t *adjoints, uint32_t index, double adjoint) {
@@ -185,7 +186,7 @@ static uint32_t sweep_values(Context *context, Tape *tape, const Chunk *chunk, u
 
 /* What the library needs to go on: #(procedure adjoint inputs). */
 static Value custom_step(Context *context, Tape *tape, uint32_t index) {
-    while (esk_integer(esk_car(esk_car(tape->custom))) > index) tape->custom = esk_cdr(tape->custom);
+    while (esk_integer(esk_car(esk_car(tape->custom))) > index) esk_store(context, &tape->custom, esk_cdr(tape->custom));
     Value row = esk_car(tape->custom), step = esk_make_vector(context, 3, ESK_FALSE);
     Value *items = ((Vector *)esk_pointer(step))->items;
     items[0] = esk_car(esk_cdr(row));
@@ -196,7 +197,7 @@ static Value custom_step(Context *context, Tape *tape, uint32_t index) {
 
 static Value sweep(Context *context, Tape *tape) {
     while (tape->cursor > 1) {
-        tape->sweeping = chunk_of(tape->sweeping, tape->cursor - 1);
+        esk_store(context, &tape->sweeping, chunk_of(tape->sweeping, tape->cursor - 1));
         const Chunk *chunk = esk_pointer(tape->sweeping);
         uint32_t to = tape->cursor;
         uint32_t custom = are_doubles(tape) ? sweep_doubles(doubles_of(tape), chunk, to)
@@ -309,7 +310,7 @@ static Value tape_custom(Context *context, const Value *args, int64_t count) {
     Value row[3] = {esk_fixnum(tape->used), args[3], args[2]};
     Value customs = esk_cons(context, esk_list(context, row, 3), tape->customs);
     Value node = push_source(context, tape, "custom", args[1], true);
-    tape->customs = customs;
+    esk_store(context, &tape->customs, customs);
     return node;
 }
 
@@ -363,7 +364,7 @@ static Value tape_nodes(Context *context, Value where) {
     for (uint32_t i = used; i-- > 1;) {
         chunk = chunk_of(chunk, i);
         Value row = traced_row(context, tape, esk_pointer(chunk), i);
-        ((Vector *)esk_pointer(rows))->items[i - 1] = row;
+        esk_store(context, &((Vector *)esk_pointer(rows))->items[i - 1], row);
     }
     return rows;
 }

@@ -28,6 +28,7 @@ struct Unit {
     Procedure procedure; /* of the closure that evaluates it */
     Unit *next;          /* of those that were reached, and whose constants are not yet marked */
     bool alive;
+    bool old;            /* its constants are marked as the old are */
 };
 
 struct Units {
@@ -36,6 +37,7 @@ struct Units {
     size_t count, room;
     size_t at, position; /* free memory is looked for before slot `at`, from this offset on */
     size_t touched;      /* no page behind this has memory */
+    size_t new_units;    /* so many are not old */
     uint64_t numbers, weight;
     Unit *reached;
     uint64_t *freed; /* numbers of units that the host has not yet been told of */
@@ -96,6 +98,8 @@ bool esk_add_unit(Context *context, size_t object_bytes) {
     units->count++;
     if (unit->end > units->touched) units->touched = unit->end;
     units->weight += unit->weight;
+    units->new_units++;
+    unit->alive = context->heap->marking; /* its constants are marked as those of new units are */
     context->heap->since += unit->weight;
     return true;
 }
@@ -156,6 +160,29 @@ bool esk_next_constants(Heap *heap, const Value **constants, uint64_t *count) {
     return true;
 }
 
+bool esk_new_constants(Heap *heap, uint64_t *at, const Value **constants, uint64_t *count) {
+    Units *units = heap->units;
+    if (!units || !units->new_units) return false;
+    while (*at < units->count) {
+        Unit *unit = units->slots[(*at)++];
+        if (unit->old || !unit->constants) continue; /* none yet: they come with unit_ready */
+        unit->old = true;
+        units->new_units--;
+        *constants = unit->constants;
+        *count = unit->count;
+        return true;
+    }
+    return false;
+}
+
+void esk_forget_reached(Heap *heap) {
+    if (!heap->units) return;
+    heap->units->reached = NULL;
+    for (size_t i = 0; i < heap->units->count; i++) heap->units->slots[i]->alive = false;
+}
+
+uint64_t esk_units_weight(const Heap *heap) { return heap->units ? heap->units->weight : 0; }
+
 static void note_freed(Units *units, uint64_t number) {
     if (units->freed_count == units->freed_room) {
         int64_t room = units->freed_room ? 2 * units->freed_room : 256;
@@ -215,6 +242,7 @@ uint64_t esk_sweep_units(Heap *heap) {
             units->slots[kept++] = unit;
             continue;
         }
+        units->new_units -= !unit->old;
         note_freed(units, unit->number);
         units->weight -= unit->weight;
         if (heap->stress && is_ours(units)) poison(units, unit);

@@ -168,16 +168,6 @@ static inline void *esk_pointer(Value v) { return (void *)(uintptr_t)v.bits; }
 static inline Value esk_object(void *object) { return esk_make(((Object *)object)->type, (uint64_t)(uintptr_t)object); }
 static inline Value esk_car(Value p) { Pair *o = esk_pointer(p); return esk_make(o->head.a, o->car); }
 static inline Value esk_cdr(Value p) { Pair *o = esk_pointer(p); return esk_make(o->head.b, o->cdr); }
-static inline void esk_set_car(Value p, Value v) {
-    Pair *o = esk_pointer(p);
-    o->head.a = (uint8_t)v.tag;
-    o->car = v.bits;
-}
-static inline void esk_set_cdr(Value p, Value v) {
-    Pair *o = esk_pointer(p);
-    o->head.b = (uint8_t)v.tag;
-    o->cdr = v.bits;
-}
 
 /* ---- the context of a thread ------------------------------------------------------------------------------------ */
 
@@ -198,6 +188,7 @@ typedef struct Context {
     Value parameters;        /* list of (parameter . box), the innermost first */
     uint64_t reentered;      /* whether esk_capture has just returned for a second time */
     uint64_t once;           /* whether the next continuation is one that is only left to (%call/ec) */
+    uint8_t *cards;          /* see esk_written; as if the table began with the card of address 0 */
     Bump bump[SMALL_WORDS + 1]; /* free memory for objects of so many words */
     uint64_t spill[SPILL_WORDS]; /* words of the call that is being made, behind those in registers */
     /* what only the runtime itself uses */
@@ -209,6 +200,8 @@ typedef struct Context {
                               * or #f), trace (a bytevector of return addresses, innermost first), cause (a Python
                               * exception, or #f) */
     struct Heap *heap;
+    char *region;            /* where the heap lies, */
+    uint64_t region_bytes;   /* and how large it may become */
     struct Entry *entry;     /* the innermost call from outside */
     char *stack_end;         /* the lowest address Scheme may use, whatever stack_limit says */
     volatile uint64_t interrupted;
@@ -228,6 +221,43 @@ typedef struct Context {
                  uint64_t *failed);
 } Context;
 
+/* ---- storing values in objects ----------------------------------------------------------------------------------- */
+
+/* A collection of young objects looks only at those old ones that something was stored in since the last one: that it
+ * was is noted for a card, which is so many bytes of the heap. An object is young until the first collection that it
+ * survives, which any allocation may bring. So what fills an object before anything else is allocated just stores;
+ * whoever stores later does it with esk_store, esk_set_car or esk_set_cdr, or says esk_written or esk_all_written
+ * afterwards, before the next allocation. Where this was forgotten, ESHKOL_GC_CHECK=1 ends the process at the next
+ * collection and names the type of the object. */
+enum { CARD_SHIFT = 7 };
+
+static inline void esk_written(Context *context, const void *place) {
+    if ((uint64_t)((const char *)place - context->region) < context->region_bytes) /* it may be static */
+        context->cards[(uintptr_t)place >> CARD_SHIFT] = 1;
+}
+static inline void esk_all_written(Context *context, const Value *from, int64_t count) {
+    const uintptr_t step = (uintptr_t)1 << CARD_SHIFT, end = (uintptr_t)(from + count);
+    if (count <= 0) return;
+    for (uintptr_t at = (uintptr_t)from; at < end; at += step) esk_written(context, (const void *)at);
+    esk_written(context, from + count - 1);
+}
+static inline void esk_store(Context *context, Value *place, Value v) {
+    *place = v;
+    if (esk_is_pointer(v)) esk_written(context, place);
+}
+static inline void esk_set_car(Context *context, Value p, Value v) {
+    Pair *o = esk_pointer(p);
+    o->head.a = (uint8_t)v.tag;
+    o->car = v.bits;
+    if (esk_is_pointer(v)) esk_written(context, o);
+}
+static inline void esk_set_cdr(Context *context, Value p, Value v) {
+    Pair *o = esk_pointer(p);
+    o->head.b = (uint8_t)v.tag;
+    o->cdr = v.bits;
+    if (esk_is_pointer(v)) esk_written(context, o);
+}
+
 /* ---- the heap (heap.c) ------------------------------------------------------------------------------------------ */
 
 /* An object of so many bytes with its type set and the rest of its first eight bytes zero; what follows is not
@@ -236,6 +266,7 @@ typedef struct Context {
 void *esk_allocate(Context *, size_t bytes, int type);
 Value esk_cons(Context *, Value car, Value cdr);
 Value esk_make_vector(Context *, int64_t length, Value fill);
+void esk_make_old(Context *, Vector *); /* a long one, of which all items are the same; it may only be stored in as above */
 Value esk_make_string(Context *, int64_t length, uint32_t fill);
 Value esk_make_bytevector(Context *, int64_t length, uint8_t fill);
 Value esk_string_utf8(Context *, const char *bytes, int64_t count); /* invalid UTF-8 becomes U+FFFD */
@@ -259,7 +290,18 @@ extern _Thread_local uint64_t esk_outside_freed; /* finalizers of such objects a
 void esk_collect(Context *);
 /* where bump[words] is used up: memory of one object */
 void *esk_refill(Context *, uint64_t words);
-enum { HEAP_LIVE, HEAP_ALLOCATED, HEAP_COLLECTIONS, HEAP_RESIDENT, HEAP_LIMIT }; /* bytes, but collections */
+/* X(name, what (heap-statistics) calls it). Bytes, or numbers of collections, or nanoseconds. */
+#define ESK_HEAP_STATISTICS(X)                                                                                     \
+    X(LIVE, "live-bytes") X(ALLOCATED, "allocated-bytes") X(COLLECTIONS, "collections")                            \
+    X(RESIDENT, "resident-bytes") X(LIMIT, "limit-bytes") X(WHOLE, "whole-collections") X(PAUSES, "pauses")        \
+    X(PAUSED, "paused-nanoseconds") X(LONGEST_PAUSE, "longest-pause-nanoseconds")                         \
+    X(MOST_WORK, "longest-pause-processor-nanoseconds")
+enum {
+#define X(name, word) HEAP_##name,
+    ESK_HEAP_STATISTICS(X)
+#undef X
+    HEAP_STATISTICS
+};
 int64_t esk_heap_statistic(Context *, int64_t which);
 /* While it is above zero nothing is collected: for a host that holds values where the collector does not look. Without
  * an entry (below) nothing is collected either, unless asked for. */
@@ -289,7 +331,7 @@ void esk_poll(Context *); /* behind stack_limit: raises what is to be raised, or
 Value esk_call(Context *, Value procedure, const Value *args, int64_t count); /* from C; the procedure may escape */
 bool esk_is_error(Context *, Value);                             /* an error object: a record of context->error_type */
 /* with a trace; not raised */
-void esk_set_cause(Value error, Value exception); /* the exception of Python's that it stands for, */
+void esk_set_cause(Context *, Value error, Value exception); /* the exception of Python's that it stands for, */
 Value esk_cause(Value error);                     /* or #f */
 Value esk_make_error(Context *, enum ErrorKind, Value who, Value message, Value irritants);
 

@@ -7,7 +7,9 @@ static Value vector_p(Context *c, Value v) {
 }
 
 static Value make_vector(Context *c, const Value *args, int64_t count) {
-    return esk_make_vector(c, need_size(c, "make-vector", 1, args[0]), count > 1 ? args[1] : esk_fixnum(0));
+    Value made = esk_make_vector(c, need_size(c, "make-vector", 1, args[0]), count > 1 ? args[1] : esk_fixnum(0));
+    esk_make_old(c, esk_pointer(made));
+    return made;
 }
 
 /* A vector whose items are set before anything else is allocated. */
@@ -37,7 +39,7 @@ static Value vector_set(Context *c, const Value *args, int64_t count) {
     Vector *vector = need_vector(c, "vector-set!", 1, args[0]);
     int64_t k = need_index(c, "vector-set!", 2, args[1], vector->length);
     need_mutable(c, "vector-set!", args[0]);
-    vector->items[k] = args[2];
+    esk_store(c, &vector->items[k], args[2]);
     return ESK_UNSPECIFIED;
 }
 
@@ -59,6 +61,7 @@ static Value vector_fill(Context *c, const Value *args, int64_t count) {
     Range range = need_range(c, "vector-fill!", args, count, 2, vector->length);
     need_mutable(c, "vector-fill!", args[0]);
     for (int64_t i = range.start; i < range.end; i++) vector->items[i] = args[1];
+    if (esk_is_pointer(args[1])) esk_all_written(c, vector->items + range.start, range.end - range.start);
     return ESK_UNSPECIFIED;
 }
 
@@ -77,8 +80,9 @@ static Value vector_copy_to(Context *c, const Value *args, int64_t count) {
     Range range = need_range(c, "vector-copy!", args, count, 3, from->length);
     need_mutable(c, "vector-copy!", args[0]);
     need_room(c, "vector-copy!", args, to->length - at, range);
-    if (range.start < range.end)
-        memmove(to->items + at, from->items + range.start, (size_t)(range.end - range.start) * sizeof(Value));
+    if (range.start >= range.end) return ESK_UNSPECIFIED;
+    memmove(to->items + at, from->items + range.start, (size_t)(range.end - range.start) * sizeof(Value));
+    esk_all_written(c, to->items + at, range.end - range.start);
     return ESK_UNSPECIFIED;
 }
 
