@@ -7,7 +7,7 @@ of those definitions only what it needs otherwise. Goes out: `Model`s, and the o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -134,7 +134,38 @@ def _needed(order: Iterable[SourceModule], own: Sequence[Node], calls: Sequence[
                 )
             waiting.append(form)
             kept.add(id(form))
+    _refuse_changes(own, definitions, kept, [cell for cell in wanted if not _is_fixed(definitions[cell])], calls)
     return [form for form in own if id(form) in kept]
+
+
+def _is_fixed(form: Node) -> bool:
+    return isinstance(form, DefineGlobal) and isinstance(form.value, core.Lambda | Const)
+
+
+def _refuse_changes(
+    own: Sequence[Node], definitions: Mapping[Cell, Node], kept: set[int], data: Sequence[Cell], calls: Sequence[Call]
+) -> None:
+    """Nothing that the build leaves out may change what the calls need: it might train the very model."""
+    theirs = set(map(id, calls))
+    holders = [number for number, form in enumerate(own) if any(id(node) in theirs for node in nodes([form]))]
+    later = any(_is_fixed(own[number]) for number in holders)  # in a procedure, called who knows when
+    for number, form in enumerate(own[: None if later else holders[-1]]):
+        if id(form) in kept or number in holders or _is_fixed(form):
+            continue
+        reached, waiting = set[Cell](), [form]
+        while waiting:
+            for cell in cells_used([waiting.pop()]):
+                if cell not in reached and cell in definitions:
+                    reached.add(cell)
+                    waiting += [definitions[cell]] * _is_fixed(definitions[cell])
+        for cell in data:
+            if cell in reached:
+                name = symbol_text(cell.name)
+                raise bad(
+                    f"{CALLED} needs {name}, and this uses it before, which the build does not do", form.place,
+                    hint=f"put it into the definition of {name}, or behind the call, or read {name} from a checkpoint",
+                    notes=((f"{CALLED} is called here", calls[-1].place),),
+                )  # fmt: skip
 
 
 def _changed(cell: Cell, own: Sequence[Node], calls: Sequence[Call]) -> LanguageError:
