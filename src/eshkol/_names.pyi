@@ -29,6 +29,7 @@ from eshkol.jax.functions.devices import block_until_ready as block_until_ready
 from eshkol.jax.functions.numpy_more import cbrt as cbrt
 from eshkol.schedule.check.switch import check as check
 from eshkol.schedule.run.execute import check_nan as check_nan
+from eshkol.bindings.sizes import check_shapes as check_shapes
 from eshkol.tensors.custom import checkpoint as checkpoint
 from eshkol.jax.functions.numpy import choose as choose
 from eshkol.tensors.torch_names import compiled as compile
@@ -116,6 +117,7 @@ from eshkol.jax.functions.numpy_more import percentile as percentile
 from eshkol.jax.functions.numpy_more import polyadd as polyadd
 from eshkol.jax.functions.numpy_more import polymul as polymul
 from eshkol.jax.functions.numpy_more import polyval as polyval
+from eshkol.profiling.context import profile as profile
 from eshkol.jax.functions.numpy_more import ptp as ptp
 from eshkol.tensors import random as random
 from eshkol.tensors.torch_random import random_ as random_
@@ -140,6 +142,7 @@ from eshkol.runtime.scheduler import set_default_workers as set_num_threads
 from eshkol.tensors.torch_names import set_printoptions as set_printoptions
 from eshkol.jax.functions.numpy_more import setdiff1d as setdiff1d
 from eshkol.jax.functions.numpy import shape as shape
+from eshkol.bindings.sizes import shaped as shaped
 from eshkol.jax.functions.numpy import size as size
 from eshkol.tensors.transforms import stop_gradient as stop_gradient
 from eshkol.tensors.ways import switch as switch
@@ -167,18 +170,30 @@ from eshkol.tensors.torch_methods import zero_ as zero_
 from eshkol.tensors.methods import TensorLike
 
 __all__ = [
+    "BFloat16",
+    "Bool",
     "BoolTensor",
     "ByteTensor",
+    "Complex128",
+    "Complex64",
     "DoubleTensor",
     "EshkolError",
+    "Float16",
+    "Float32",
+    "Float64",
     "FloatTensor",
     "Generator",
     "HalfTensor",
+    "Int16",
+    "Int32",
+    "Int64",
+    "Int8",
     "IntTensor",
     "LongTensor",
     "ShapeDtypeStruct",
     "ShortTensor",
     "Tensor",
+    "UInt8",
     "abs",
     "abs_",
     "absolute",
@@ -316,6 +331,7 @@ __all__ = [
     "chain_matmul",
     "check",
     "check_nan",
+    "check_shapes",
     "checkpoint",
     "cholesky",
     "cholesky_solve",
@@ -487,6 +503,7 @@ __all__ = [
     "float16",
     "float32",
     "float64",
+    "float8_matmul",
     "float_",
     "float_power",
     "float_power_",
@@ -506,6 +523,7 @@ __all__ = [
     "frac_",
     "frobenius_norm",
     "from_dlpack",
+    "from_float8",
     "from_numpy",
     "full",
     "full_like",
@@ -786,6 +804,7 @@ __all__ = [
     "outer",
     "pad",
     "pad_constant",
+    "paged_attention",
     "parallel",
     "pdist",
     "peak_memory_allocated",
@@ -815,6 +834,7 @@ __all__ = [
     "prelu",
     "prelu_",
     "prod",
+    "profile",
     "promote_types",
     "ptp",
     "put",
@@ -905,6 +925,7 @@ __all__ = [
     "setitem",
     "sgn",
     "shape",
+    "shaped",
     "shift_left",
     "shift_left_",
     "shift_right",
@@ -994,6 +1015,7 @@ __all__ = [
     "threshold_",
     "tile",
     "to_dense",
+    "to_float8",
     "to_sparse",
     "topk",
     "trace",
@@ -1065,6 +1087,8 @@ __all__ = [
     "zeros_like",
 ]
 
+BFloat16: Any
+Bool: Any
 def BoolTensor(*data: Any) -> Tensor:
     """A tensor of bool_.
     """
@@ -1073,10 +1097,15 @@ def ByteTensor(*data: Any) -> Tensor:
     """A tensor of uint8.
     """
     ...
+Complex128: Any
+Complex64: Any
 def DoubleTensor(*data: Any) -> Tensor:
     """A tensor of float64.
     """
     ...
+Float16: Any
+Float32: Any
+Float64: Any
 def FloatTensor(*data: Any) -> Tensor:
     """A tensor of float32.
     """
@@ -1085,6 +1114,10 @@ def HalfTensor(*data: Any) -> Tensor:
     """A tensor of float16.
     """
     ...
+Int16: Any
+Int32: Any
+Int64: Any
+Int8: Any
 def IntTensor(*data: Any) -> Tensor:
     """A tensor of int32.
     """
@@ -1097,6 +1130,7 @@ def ShortTensor(*data: Any) -> Tensor:
     """A tensor of int16.
     """
     ...
+UInt8: Any
 def abs(x: TensorLike) -> Tensor:
     """|x|; of a complex number its modulus. The derivative at 0 is 0.
 
@@ -1616,12 +1650,19 @@ def attention(
     causal: builtins.bool = False,
     scale: builtins.float | None = None,
     window: builtins.int | None = None,
+    dropout: builtins.float = 0.0,
+    dropout_key: TensorLike | None = None,
+    key_lengths: TensorLike | None = None,
+    offsets: TensorLike | None = None,
 ) -> Tensor:
-    """softmax(query · keyᵀ · scale) · value over … × length × dim; scale is 1/√dim unless said. It takes no dropout.
+    """softmax(query · keyᵀ · scale) · value over … × length × dim; scale is 1/√dim unless said.
 
     Axes in front broadcast; a multiple of query heads (third axis from the end) shares each key and value head. A mask
     of bools says where to attend, one of floats is added. Causal: query t attends to keys 0 … t. Window: to keys that
     are fewer than so many places away, with causal to the last so many. A query that may attend to nothing gets zeros.
+    Dropout leaves out weights with that probability, in 256ths, as its key says, and makes the rest greater by as much.
+    Lengths are of samples, the axes in front of heads: what comes later is no key. Offsets say where sequences begin
+    that lie one after another, and where the last ends: nothing attends to another sequence than its own.
 
     Arguments:
         query: what attends: … × length × dim
@@ -1631,6 +1672,10 @@ def attention(
         causal: whether a position attends only to itself and to what is before it
         scale: what products of queries and keys are multiplied with; 1/√dim unless given
         window: within how many places keys are attended to; all unless given
+        dropout: the probability with which a weight is left out
+        dropout_key: the key of random numbers that says which weights are left out
+        key_lengths: how many keys each sample has: integers, of the axes in front of heads
+        offsets: where sequences begin that lie one after another, and where the last ends
     """
     ...
 def attention_weights(
@@ -3208,12 +3253,19 @@ def flash_attention(
     causal: builtins.bool = False,
     scale: builtins.float | None = None,
     window: builtins.int | None = None,
+    dropout: builtins.float = 0.0,
+    dropout_key: TensorLike | None = None,
+    key_lengths: TensorLike | None = None,
+    offsets: TensorLike | None = None,
 ) -> Tensor:
-    """softmax(query · keyᵀ · scale) · value over … × length × dim; scale is 1/√dim unless said. It takes no dropout.
+    """softmax(query · keyᵀ · scale) · value over … × length × dim; scale is 1/√dim unless said.
 
     Axes in front broadcast; a multiple of query heads (third axis from the end) shares each key and value head. A mask
     of bools says where to attend, one of floats is added. Causal: query t attends to keys 0 … t. Window: to keys that
     are fewer than so many places away, with causal to the last so many. A query that may attend to nothing gets zeros.
+    Dropout leaves out weights with that probability, in 256ths, as its key says, and makes the rest greater by as much.
+    Lengths are of samples, the axes in front of heads: what comes later is no key. Offsets say where sequences begin
+    that lie one after another, and where the last ends: nothing attends to another sequence than its own.
 
     Arguments:
         query: what attends: … × length × dim
@@ -3223,6 +3275,10 @@ def flash_attention(
         causal: whether a position attends only to itself and to what is before it
         scale: what products of queries and keys are multiplied with; 1/√dim unless given
         window: within how many places keys are attended to; all unless given
+        dropout: the probability with which a weight is left out
+        dropout_key: the key of random numbers that says which weights are left out
+        key_lengths: how many keys each sample has: integers, of the axes in front of heads
+        offsets: where sequences begin that lie one after another, and where the last ends
     """
     ...
 def flatten(x: TensorLike, start_axis: builtins.int = 0, end_axis: builtins.int = -1) -> Tensor:
@@ -3254,6 +3310,26 @@ float: DType
 float16: DType
 float32: DType
 float64: DType
+def float8_matmul(
+    x: TensorLike,
+    y: TensorLike,
+    scale: TensorLike | None = None,
+    formats: builtins.tuple[builtins.str, builtins.str] = ...,
+    dtype: DType | builtins.str | None = 'float32',
+) -> Tensor:
+    """x · yᵀ · scale of floats of 8 bits, kept as bytes: … × terms and outputs × terms, summed in float32.
+
+    The scale, one number, is what makes up for those with which factors were multiplied before they were rounded. The
+    dtype is float32 or one of 16 bits.
+
+    Arguments:
+        x: bytes: … × terms
+        y: bytes: outputs × terms
+        scale: what products are multiplied with
+        formats: those of x and of y
+        dtype: of the result: float32, bfloat16 or float16
+    """
+    ...
 float_: DType
 def float_power(x: Any, exponent: Any) -> Any:
     """x to a power, in float64.
@@ -3380,6 +3456,14 @@ def frobenius_norm(
         p: the order of the norm
         axis: the axis or axes; negative numbers count from the last one
         keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def from_float8(x: TensorLike, format: builtins.str = 'e4m3') -> Tensor:
+    """What bytes stand for, as float32.
+
+    Arguments:
+        x: the bytes
+        format: "e4m3" or "e5m2"
     """
     ...
 def full(
@@ -4068,7 +4152,7 @@ def isfinite_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """
     ...
 def isin(elements: Any, test_elements: Any) -> Any:
-    """Which elements are among others.
+    """Which elements are among others; NaN is among none.
     """
     ...
 def isinf(x: TensorLike) -> Tensor:
@@ -5360,6 +5444,28 @@ def pad_constant(
         interior: how many elements are put between neighbours
     """
     ...
+def paged_attention(
+    query: TensorLike,
+    key_pages: TensorLike,
+    value_pages: TensorLike,
+    table: TensorLike,
+    lengths: TensorLike,
+    scale: builtins.float | None = None,
+) -> Tensor:
+    """Attention of batch × heads × queries × dim to the keys of each sample, which lie in pages.
+
+    Pages are pages × places × heads × dim; a row of the table says which ones a sample has, and lengths of how many
+    places there are keys: entries for what is beyond them are not looked at. A multiple of query heads shares keys.
+
+    Arguments:
+        query: who attends: batch × heads × queries × dim
+        key_pages: pages of keys: pages × places × heads × dim
+        value_pages: pages of values: pages × places × heads × dim
+        table: which pages each sample has: batch × pages
+        lengths: how many keys each sample has
+        scale: what products of queries and keys are multiplied with; 1/√dim unless given
+    """
+    ...
 def pdist(x: Any, p: builtins.float = 2) -> Any:
     """The distances between all pairs of rows, each once.
     """
@@ -5952,12 +6058,19 @@ def scaled_dot_product_attention(
     causal: builtins.bool = False,
     scale: builtins.float | None = None,
     window: builtins.int | None = None,
+    dropout: builtins.float = 0.0,
+    dropout_key: TensorLike | None = None,
+    key_lengths: TensorLike | None = None,
+    offsets: TensorLike | None = None,
 ) -> Tensor:
-    """softmax(query · keyᵀ · scale) · value over … × length × dim; scale is 1/√dim unless said. It takes no dropout.
+    """softmax(query · keyᵀ · scale) · value over … × length × dim; scale is 1/√dim unless said.
 
     Axes in front broadcast; a multiple of query heads (third axis from the end) shares each key and value head. A mask
     of bools says where to attend, one of floats is added. Causal: query t attends to keys 0 … t. Window: to keys that
     are fewer than so many places away, with causal to the last so many. A query that may attend to nothing gets zeros.
+    Dropout leaves out weights with that probability, in 256ths, as its key says, and makes the rest greater by as much.
+    Lengths are of samples, the axes in front of heads: what comes later is no key. Offsets say where sequences begin
+    that lie one after another, and where the last ends: nothing attends to another sequence than its own.
 
     Arguments:
         query: what attends: … × length × dim
@@ -5967,6 +6080,10 @@ def scaled_dot_product_attention(
         causal: whether a position attends only to itself and to what is before it
         scale: what products of queries and keys are multiplied with; 1/√dim unless given
         window: within how many places keys are attended to; all unless given
+        dropout: the probability with which a weight is left out
+        dropout_key: the key of random numbers that says which weights are left out
+        key_lengths: how many keys each sample has: integers, of the axes in front of heads
+        offsets: where sequences begin that lie one after another, and where the last ends
     """
     ...
 def scatter_(self: Tensor, *args: Any, **given: Any) -> Tensor:
@@ -6819,6 +6936,14 @@ def to_dense(values: TensorLike, indices: TensorLike, pointers: TensorLike, shap
         indices: the column of each stored element
         pointers: where each row begins among the stored elements, and where the last ends
         shape: the extents of the matrix
+    """
+    ...
+def to_float8(x: TensorLike, format: builtins.str = 'e4m3') -> Tensor:
+    """The bytes of the nearest floats of 8 bits, ties to even; what is greater than the greatest becomes that.
+
+    Arguments:
+        x: the numbers to round
+        format: "e4m3" or "e5m2"
     """
     ...
 def to_sparse(x: TensorLike) -> builtins.tuple[Tensor, Tensor, Tensor]:

@@ -1844,7 +1844,7 @@ class Methods:
         """
         ...
     def isin(self, test_elements: Any) -> Any:
-        """Which elements are among others.
+        """Which elements are among others; NaN is among none.
         """
         ...
     def isinf(self) -> Tensor:

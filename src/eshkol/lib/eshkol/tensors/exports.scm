@@ -30,45 +30,45 @@
         tensor-eigh tensor-eigh-with-pivots tensor-eigvals tensor-eigvalsh tensor-einsum tensor-elu tensor-embedding
         tensor-equal tensor-erf tensor-erfc tensor-erfinv tensor-exp tensor-exp2 tensor-expand tensor-expm
         tensor-expm-frechet tensor-expm1 tensor-exponential tensor-eye tensor-fft tensor-fft2 tensor-fftfreq
-        tensor-fftn tensor-fftshift tensor-flatten tensor-flip tensor-floor tensor-floor-divide tensor-fmod
-        tensor-focal-loss tensor-fold-in tensor-full tensor-full-like tensor-gamma tensor-gather
-        tensor-gaussian-nll-loss tensor-gelu tensor-getitem tensor-global-avg-pool2d tensor-global-max-pool2d
-        tensor-glu tensor-greater tensor-greater-equal tensor-grid-sample tensor-group-norm tensor-gumbel
-        tensor-hamming-window tensor-hann-window tensor-hard-shrink tensor-hard-sigmoid tensor-hard-swish
-        tensor-hard-tanh tensor-heaviside tensor-hinge-loss tensor-histogram tensor-hstack tensor-huber-loss
-        tensor-hypot tensor-ifft tensor-ifft2 tensor-ifftn tensor-ifftshift tensor-im2col tensor-imag tensor-index-add
-        tensor-index-put tensor-index-select tensor-inner tensor-instance-norm tensor-interpolate tensor-inv
-        tensor-iota tensor-irfft tensor-isclose tensor-isfinite tensor-isinf tensor-isnan tensor-kl-div
-        tensor-kl-div-normal tensor-kron tensor-kthvalue tensor-l1-loss tensor-laplace tensor-layer-norm
-        tensor-leaky-relu tensor-lerp tensor-less tensor-less-equal tensor-lgamma tensor-linear tensor-linspace
-        tensor-local-response-norm tensor-log tensor-log-sigmoid tensor-log-softmax tensor-log10 tensor-log1p
-        tensor-log2 tensor-logaddexp tensor-logical-and tensor-logical-not tensor-logical-or tensor-logical-xor
-        tensor-logspace tensor-logsumexp tensor-lstsq tensor-lu tensor-lu-factor tensor-lu-rows tensor-lu-solve
-        tensor-masked-fill tensor-masked-select tensor-matmul tensor-matrix-norm tensor-matrix-power
+        tensor-fftn tensor-fftshift tensor-flatten tensor-flip tensor-float8-matmul tensor-floor tensor-floor-divide
+        tensor-fmod tensor-focal-loss tensor-fold-in tensor-from-float8 tensor-full tensor-full-like tensor-gamma
+        tensor-gather tensor-gaussian-nll-loss tensor-gelu tensor-getitem tensor-global-avg-pool2d
+        tensor-global-max-pool2d tensor-glu tensor-greater tensor-greater-equal tensor-grid-sample tensor-group-norm
+        tensor-gumbel tensor-hamming-window tensor-hann-window tensor-hard-shrink tensor-hard-sigmoid
+        tensor-hard-swish tensor-hard-tanh tensor-heaviside tensor-hinge-loss tensor-histogram tensor-hstack
+        tensor-huber-loss tensor-hypot tensor-ifft tensor-ifft2 tensor-ifftn tensor-ifftshift tensor-im2col
+        tensor-imag tensor-index-add tensor-index-put tensor-index-select tensor-inner tensor-instance-norm
+        tensor-interpolate tensor-inv tensor-iota tensor-irfft tensor-isclose tensor-isfinite tensor-isinf
+        tensor-isnan tensor-kl-div tensor-kl-div-normal tensor-kron tensor-kthvalue tensor-l1-loss tensor-laplace
+        tensor-layer-norm tensor-leaky-relu tensor-lerp tensor-less tensor-less-equal tensor-lgamma tensor-linear
+        tensor-linspace tensor-local-response-norm tensor-log tensor-log-sigmoid tensor-log-softmax tensor-log10
+        tensor-log1p tensor-log2 tensor-logaddexp tensor-logical-and tensor-logical-not tensor-logical-or
+        tensor-logical-xor tensor-logspace tensor-logsumexp tensor-lstsq tensor-lu tensor-lu-factor tensor-lu-rows
+        tensor-lu-solve tensor-masked-fill tensor-masked-select tensor-matmul tensor-matrix-norm tensor-matrix-power
         tensor-matrix-product tensor-matrix-rank tensor-matrix-solve tensor-matvec tensor-max tensor-max-pool1d
         tensor-max-pool2d tensor-max-pool3d tensor-max-unpool2d tensor-maximum tensor-mean tensor-median
         tensor-meshgrid tensor-min tensor-minimum tensor-mish tensor-moveaxis tensor-mse-loss tensor-mul tensor-mul!
         tensor-multi-head-attention tensor-multi-head-self-attention tensor-multinomial tensor-nan-to-num tensor-ndtr
         tensor-ndtri tensor-neg tensor-nll-loss tensor-nonzero tensor-norm tensor-normal tensor-normal-density
         tensor-normalize tensor-not-equal tensor-one-hot tensor-ones tensor-ones-like tensor-outer tensor-pad
-        tensor-pad-constant tensor-permute tensor-pinv tensor-pivoted-rows tensor-pixel-shuffle tensor-pixel-unshuffle
-        tensor-poisson tensor-poisson-nll-loss tensor-polygamma tensor-position tensor-positional-encoding tensor-pow
-        tensor-power tensor-prelu tensor-prod tensor-put tensor-qr tensor-quantile tensor-rad2deg tensor-randint
-        tensor-random-bits tensor-randperm tensor-real tensor-reciprocal tensor-ref tensor-relu tensor-relu6
-        tensor-remainder tensor-repeat tensor-reshape tensor-rfft tensor-rfftfreq tensor-rms-norm tensor-roll
-        tensor-rot90 tensor-rotary-angles tensor-rotary-embedding tensor-round tensor-rsqrt
-        tensor-scaled-dot-product-attention tensor-scatter tensor-scatter! tensor-scatter-add tensor-scatter-along
-        tensor-scatter-combine tensor-scatter-into tensor-scatter-max tensor-searchsorted tensor-selu tensor-set!
-        tensor-setitem tensor-shift-left tensor-shift-right tensor-sigmoid tensor-sign tensor-silu tensor-sin
-        tensor-sinc tensor-sinh tensor-slice tensor-sliding-window tensor-slogdet tensor-smooth-l1-loss
-        tensor-soft-shrink tensor-softmax tensor-softmin tensor-softplus tensor-softsign tensor-solve tensor-sort
-        tensor-sparse-add tensor-sparse-mm tensor-sparse-transpose tensor-split tensor-split-key tensor-sqrt
-        tensor-square tensor-squeeze tensor-stack tensor-std tensor-student-t tensor-sub tensor-sub! tensor-sum
-        tensor-sum-to tensor-svd tensor-svd-with-pivots tensor-svdvals tensor-swapaxes tensor-take tensor-take-along
-        tensor-tall-qr tensor-tan tensor-tanh tensor-tanh-shrink tensor-tensordot tensor-threshold tensor-tile
-        tensor-to-dense tensor-to-sparse tensor-topk tensor-trace tensor-transpose tensor-tri
-        tensor-triangular-matrix-solve tensor-triangular-solve tensor-tril tensor-triplet-margin-loss tensor-triu
-        tensor-trunc tensor-truncated-normal tensor-unfold tensor-uniform tensor-unique tensor-unsqueeze
-        tensor-unstack tensor-var tensor-vdot tensor-vecdot tensor-vstack tensor-where tensor-window-argmax
-        tensor-xlogy tensor-zeros tensor-zeros-like tensordot to-dense to-sparse transpose triangular-solve unsqueeze
-        zeros)
+        tensor-pad-constant tensor-paged-attention tensor-permute tensor-pinv tensor-pivoted-rows tensor-pixel-shuffle
+        tensor-pixel-unshuffle tensor-poisson tensor-poisson-nll-loss tensor-polygamma tensor-position
+        tensor-positional-encoding tensor-pow tensor-power tensor-prelu tensor-prod tensor-put tensor-qr
+        tensor-quantile tensor-rad2deg tensor-randint tensor-random-bits tensor-randperm tensor-real tensor-reciprocal
+        tensor-ref tensor-relu tensor-relu6 tensor-remainder tensor-repeat tensor-reshape tensor-rfft tensor-rfftfreq
+        tensor-rms-norm tensor-roll tensor-rot90 tensor-rotary-angles tensor-rotary-embedding tensor-round
+        tensor-rsqrt tensor-scaled-dot-product-attention tensor-scatter tensor-scatter! tensor-scatter-add
+        tensor-scatter-along tensor-scatter-combine tensor-scatter-into tensor-scatter-max tensor-searchsorted
+        tensor-selu tensor-set! tensor-setitem tensor-shift-left tensor-shift-right tensor-sigmoid tensor-sign
+        tensor-silu tensor-sin tensor-sinc tensor-sinh tensor-slice tensor-sliding-window tensor-slogdet
+        tensor-smooth-l1-loss tensor-soft-shrink tensor-softmax tensor-softmin tensor-softplus tensor-softsign
+        tensor-solve tensor-sort tensor-sparse-add tensor-sparse-mm tensor-sparse-transpose tensor-split
+        tensor-split-key tensor-sqrt tensor-square tensor-squeeze tensor-stack tensor-std tensor-student-t tensor-sub
+        tensor-sub! tensor-sum tensor-sum-to tensor-svd tensor-svd-with-pivots tensor-svdvals tensor-swapaxes
+        tensor-take tensor-take-along tensor-tall-qr tensor-tan tensor-tanh tensor-tanh-shrink tensor-tensordot
+        tensor-threshold tensor-tile tensor-to-dense tensor-to-float8 tensor-to-sparse tensor-topk tensor-trace
+        tensor-transpose tensor-tri tensor-triangular-matrix-solve tensor-triangular-solve tensor-tril
+        tensor-triplet-margin-loss tensor-triu tensor-trunc tensor-truncated-normal tensor-unfold tensor-uniform
+        tensor-unique tensor-unsqueeze tensor-unstack tensor-var tensor-vdot tensor-vecdot tensor-vstack tensor-where
+        tensor-window-argmax tensor-xlogy tensor-zeros tensor-zeros-like tensordot to-dense to-sparse transpose
+        triangular-solve unsqueeze zeros)
