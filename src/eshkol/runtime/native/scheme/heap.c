@@ -202,6 +202,9 @@ static void sweep(Heap *heap) {
 
 const HeapWatcher *esk_heap_watcher;
 
+/* Whoever watches may stop at any moment, on another thread: the pointer is looked at once. */
+static const HeapWatcher *watcher(void) { return __atomic_load_n(&esk_heap_watcher, __ATOMIC_RELAXED); }
+
 bool esk_is_allocated(const Context *context, const void *object) {
     const Heap *heap = context->heap;
     uint64_t offset = (uint64_t)((const char *)object - heap->base);
@@ -211,7 +214,8 @@ bool esk_is_allocated(const Context *context, const void *object) {
 __attribute__((noinline)) static void collect_below(Context *context, char *stack_low) {
     Heap *heap = context->heap;
     heap->collecting = true;
-    if (esk_heap_watcher) esk_heap_watcher->collecting(context);
+    const HeapWatcher *watching = watcher();
+    if (watching) watching->collecting(context);
     free_dropped(context);
     drop_runs(context);
     heap->recent -= heap->recent / 8;
@@ -232,7 +236,7 @@ __attribute__((noinline)) static void collect_below(Context *context, char *stac
     heap->forced = false;
     if (heap->used <= heap->limit - heap->limit / 64) heap->in_reserve = false;
     release_pages(heap);
-    if (esk_heap_watcher) esk_heap_watcher->collected(context);
+    if (watching) watching->collected(context);
     heap->collecting = false;
 }
 
@@ -348,8 +352,9 @@ static bool find_run(Heap *heap, SizeClass *class, Bump *run) {
             }
         }
         if (heap->stress) end = start + class->words;
-        else if (esk_heap_watcher) {
-            uint64_t most = esk_heap_watcher->cells((uint64_t)class->words * 8) * class->words;
+        const HeapWatcher *watching = watcher();
+        if (watching) {
+            uint64_t most = watching->cells((uint64_t)class->words * 8) * class->words;
             if (start + most < end) end = start + most;
         }
         char *block = heap->base + (uint64_t)class->block * BLOCK_BYTES;
@@ -382,7 +387,8 @@ static void *refill(Context *context, SizeClass *class, Bump *bump) {
     uint64_t size = (uint64_t)(run.end - run.next);
     heap->since += size;
     heap->handed_out += size;
-    if (esk_heap_watcher) esk_heap_watcher->allocated(context, run.next, size);
+    const HeapWatcher *watching = watcher();
+    if (watching) watching->allocated(context, run.next, size);
     *bump = (Bump){run.next + bytes, run.end};
     return run.next;
 }
@@ -408,8 +414,9 @@ static void *allocate_large(Context *context, uint64_t bytes) {
     bitmap_of(heap->allocated, first)[0] = 1;
     heap->since += count * BLOCK_BYTES;
     heap->handed_out += count * BLOCK_BYTES;
-    if (esk_heap_watcher)
-        esk_heap_watcher->allocated(context, heap->base + (uint64_t)first * BLOCK_BYTES, count * BLOCK_BYTES);
+    const HeapWatcher *watching = watcher();
+    if (watching)
+        watching->allocated(context, heap->base + (uint64_t)first * BLOCK_BYTES, count * BLOCK_BYTES);
     return heap->base + (uint64_t)first * BLOCK_BYTES;
 }
 
