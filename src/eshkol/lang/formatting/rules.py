@@ -68,11 +68,8 @@ RULES: dict[str, Rule] = {
     **_rows("lambda λ named-lambda", Rule(1, (Role.DATA,))),
     **_rows("let let* letrec letrec* let-values let*-values let-syntax letrec-syntax fluid-let", _BINDING_FORM),
     **_rows("parameterize with-syntax and-let* let-optionals let-optionals*", _BINDING_FORM),
-    **_rows(
-        "when unless while until with-python with-device with-dtype with-ad-trace with-profile with-profiling "
-        "with-memory-profile gpu-context",
-        Rule(1),
-    ),
+    **_rows("when unless while until with-python with-device with-dtype with-ad-trace gpu-context", Rule(1)),
+    **_rows("with-profile with-profiling with-memory-profile", Rule(1)),
     **_rows("define-library library module define-module", Rule(1, (Role.DATA,))),
     **_rows("test-case test-group test-suite", Rule(1)),
     **_rows("begin begin-for-syntax", Rule(0, joins=False)),

@@ -149,17 +149,8 @@ class _Writer:
                 kernel = self._once(step.kernel, self.kernels, self._kernel)
                 numbers = [[name, as_json(value)] for name, value in step.numbers]
                 node = self._once(step.node, self.nodes, self._node)
-                return [
-                    _LAUNCH,
-                    kernel,
-                    step.buffers,
-                    numbers,
-                    step.writes,
-                    step.reads,
-                    step.same,
-                    node,
-                    step.operations,
-                ]
+                places = step.writes, step.reads, step.same
+                return [_LAUNCH, kernel, step.buffers, numbers, *places, node, step.operations]
             case Together():
                 return [_TOGETHER, [self._step(launch) for launch in step.launches]]
             case OnHost():

@@ -289,7 +289,7 @@ class _Builder:
         launched = [launch for launch in made if launch.kernel.launch is not None]
         counts = _operations(group)
         if counts is None:
-            return [*launched]
+            return list[Step](launched)
         return [replace(launch, operations=0 if k else counts) for k, launch in enumerate(launched)]
 
     def _scratch(self, kernels: Sequence[Kernel]) -> tuple[tuple[str, int], ...]:

@@ -26,11 +26,13 @@ typedef struct {
 static ProfileSite *sites;
 static ProfileCollection *collections;
 static Sampled *objects;
-static uint64_t object_count, state, begun, before, last_point, alive /* of the sampled */;
+static uint64_t object_count, begun, before, last_point, alive /* of the sampled */;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static uint64_t cells(uint64_t bytes)
 {
+    static _Thread_local uint64_t state;
+    if (!state) state = profile_now(CLOCK_MONOTONIC) | 1;
     state ^= state << 13, state ^= state >> 7, state ^= state << 17;
     return 1 + state % (2 * MEAN_BYTES / bytes + 1);
 }
@@ -114,7 +116,6 @@ int eshkol_heaps_start(int anew)
         eshkol_profile_forget(sites, MOST_SITES * sizeof *sites);
         object_count = begun = before = alive = 0;
         last_point = profile_now(CLOCK_MONOTONIC);
-        state = last_point | 1;
     }
     eshkol_profile.sites = sites;
     eshkol_profile.collections = collections;

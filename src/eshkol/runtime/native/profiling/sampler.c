@@ -37,6 +37,7 @@ static ProfileSample *samples;
 static _Atomic uint64_t taken;
 static atomic_bool running;
 static pthread_t sampler;
+static pid_t process; /* which the sampler is a thread of: a forked one has it no more */
 static uint64_t period;
 static struct sigaction before;
 
@@ -148,6 +149,7 @@ int eshkol_sampler_start(uint64_t nanoseconds, int anew)
     sigset_t all, old; /* signals are for others than the sampler */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
+    process = getpid();
     atomic_store(&running, true);
     int status = pthread_create(&sampler, NULL, sample, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -162,7 +164,7 @@ int eshkol_sampler_start(uint64_t nanoseconds, int anew)
 void eshkol_sampler_stop(void)
 {
     if (!atomic_exchange(&running, false)) return;
-    pthread_join(sampler, NULL);
+    if (getpid() == process) pthread_join(sampler, NULL);
     struct sigaction ignored = {.sa_handler = SIG_IGN};
     sigaction(SIGPROF, &ignored, NULL);
     sigaction(SIGPROF, &before, NULL);

@@ -152,24 +152,27 @@ void esk_make_old(Context *context, Vector *vector) {
 
 /* ---- collections ------------------------------------------------------------------------------------------------ */
 
-static void begin(Context *context) {
+/* Gives who watches the heap: the same hears of the end. */
+static const HeapWatcher *begin(Context *context) {
     Heap *heap = context->heap;
+    const HeapWatcher *watcher = esk_watcher();
     heap->collecting = true;
-    if (esk_heap_watcher) esk_heap_watcher->collecting(context);
+    if (watcher) watcher->collecting(context);
     esk_free_dropped(context);
     esk_drop_runs(context);
     heap->recent -= heap->recent / 64;
     if (heap->recent < heap->used) heap->recent = heap->used;
+    return watcher;
 }
 
-static void end(Context *context, const char *stack_low, uint64_t released) {
+static void end(Context *context, const HeapWatcher *watcher, const char *stack_low, uint64_t released) {
     Heap *heap = context->heap;
     set_threshold(context, stack_low);
     heap->collections++;
     heap->forced = false;
     if (heap->used <= heap->limit - heap->limit / 64) heap->in_reserve = false;
     esk_release_pages(heap, released);
-    if (esk_heap_watcher) esk_heap_watcher->collected(context);
+    if (watcher) watcher->collected(context);
     heap->collecting = false;
 }
 
@@ -200,7 +203,7 @@ static void mark_slice(Heap *heap, uint64_t grown) {
 
 static void collect_young(Context *context, char *stack_low) {
     Heap *heap = context->heap;
-    begin(context);
+    const HeapWatcher *watcher = begin(context);
     uint64_t before = heap->live;
     esk_mark_young(context, stack_low);
     run_finalizers(heap, heap->finalizers_old, false);
@@ -211,12 +214,12 @@ static void collect_young(Context *context, char *stack_low) {
         heap->marking = true; /* the next collection of the young begins it */
         heap->slices = 0;
     }
-    end(context, stack_low, RELEASED);
+    end(context, watcher, stack_low, RELEASED);
 }
 
 static void collect_all(Context *context, char *stack_low) {
     Heap *heap = context->heap;
-    begin(context);
+    const HeapWatcher *watcher = begin(context);
     if (heap->marking) memset(heap->reached, 0, heap->top * BITMAP_WORDS * 8);
     heap->waiting.depth = 0;
     heap->waiting.overflowed = false;
@@ -224,7 +227,7 @@ static void collect_all(Context *context, char *stack_low) {
     esk_clear_cards(heap);
     esk_mark_all(context, stack_low);
     finish_all(heap);
-    end(context, stack_low, UINT64_MAX);
+    end(context, watcher, stack_low, UINT64_MAX);
 }
 
 /* Frames to come will not find what old ones left behind, and hold on to it in places they have not written to yet. */

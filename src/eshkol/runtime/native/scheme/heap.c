@@ -162,6 +162,9 @@ bool esk_is_allocated(const Context *context, const void *object) {
 
 const HeapWatcher *esk_heap_watcher;
 
+/* Whoever watches may stop at any moment, on another thread: the pointer is looked at once. */
+const HeapWatcher *esk_watcher(void) { return __atomic_load_n(&esk_heap_watcher, __ATOMIC_RELAXED); }
+
 /* ---- allocation ------------------------------------------------------------------------------------------------- */
 
 _Noreturn void esk_out_of_memory(Context *context, uint64_t bytes) {
@@ -219,8 +222,9 @@ static bool find_run(Heap *heap, SizeClass *class, Bump *run) {
             }
         }
         if (heap->stress) end = start + class->words;
-        else if (esk_heap_watcher) {
-            uint64_t most = esk_heap_watcher->cells((uint64_t)class->words * 8) * class->words;
+        const HeapWatcher *watching = esk_watcher();
+        if (watching) {
+            uint64_t most = watching->cells((uint64_t)class->words * 8) * class->words;
             if (start + most < end) end = start + most;
         }
         esk_touch(heap, class->block);
@@ -254,7 +258,8 @@ static void *refill(Context *context, SizeClass *class, Bump *bump) {
     uint64_t size = (uint64_t)(run.end - run.next);
     heap->since += size;
     heap->handed_out += size;
-    if (esk_heap_watcher) esk_heap_watcher->allocated(context, run.next, size);
+    const HeapWatcher *watching = esk_watcher();
+    if (watching) watching->allocated(context, run.next, size);
     *bump = (Bump){run.next + bytes, run.end};
     return run.next;
 }
@@ -282,8 +287,9 @@ static void *allocate_large(Context *context, uint64_t bytes) {
     esk_bitmap(heap->allocated, first)[0] = 1;
     heap->since += count * BLOCK_BYTES;
     heap->handed_out += count * BLOCK_BYTES;
-    if (esk_heap_watcher)
-        esk_heap_watcher->allocated(context, heap->base + (uint64_t)first * BLOCK_BYTES, count * BLOCK_BYTES);
+    const HeapWatcher *watching = esk_watcher();
+    if (watching)
+        watching->allocated(context, heap->base + (uint64_t)first * BLOCK_BYTES, count * BLOCK_BYTES);
     return heap->base + (uint64_t)first * BLOCK_BYTES;
 }
 

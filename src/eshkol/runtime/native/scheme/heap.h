@@ -184,6 +184,7 @@ static inline uint64_t *esk_bitmap(uint64_t *bitmap, uint64_t block) { return bi
 void esk_give_blocks(Heap *, uint64_t first, uint64_t count);
 void esk_release_pages(Heap *, uint64_t most /* blocks */);
 void esk_drop_runs(Context *); /* what is left of them is free again */
+const HeapWatcher *esk_watcher(void); /* who watches the heap, or null */
 void esk_free_dropped(Context *);
 _Noreturn void esk_out_of_memory(Context *, uint64_t bytes);
 uint64_t esk_heap_room(Context *); /* bytes that the limit leaves, beside the blocks in use */
