@@ -298,6 +298,11 @@ def test_pools_and_copies(machine):
 # --- tensors ----------------------------------------------------------------------------------------
 
 
+def test_there_is_one_engine():
+    with pytest.raises(BackendUnavailable, match="only one wasm"):
+        WasmBackend.numbered(1)
+
+
 @needs_engine
 def test_values_are_carried_between_machines():
     data = np.arange(6, dtype=np.int16)

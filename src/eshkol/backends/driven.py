@@ -90,19 +90,8 @@ class Known(Generic[DeviceT]):
         return found[number]
 
 
-@cache
-def _of_number(cls: type[BackendT], number: int) -> type[BackendT]:
-    """The backend of a device by its number; the first is the one without."""
-    if number == 0:
-        return cls
-    named = {"name": f"{cls.name}:{number}", "ordinal": number}
-    return type(f"{cls.__name__}{number}", (cls,), named)
-
-
 class DrivenBackend(Backend, Generic[DeviceT]):
     """One device with memory of its own, behind a driver."""
-
-    ordinal: ClassVar[int] = 0  # the number of its device
 
     def __init__(self, device: DeviceT, memory_limit: int | None = None) -> None:
         super().__init__()
@@ -114,10 +103,6 @@ class DrivenBackend(Backend, Generic[DeviceT]):
         self._buffers: HandleTable[Memory] = HandleTable(self.number, "buffer")
         self._pools: HandleTable[Memory] = HandleTable(self.number, "pool")
         self._class_memory: Memory | None = None
-
-    @classmethod
-    def numbered(cls, number: int) -> type[Backend]:
-        return _of_number(cls, number)
 
     @property
     def description(self) -> MachineDescription:
@@ -266,3 +251,31 @@ class DrivenBackend(Backend, Generic[DeviceT]):
 
     def pool_size(self, handle: PoolHandle) -> int:
         return self._pools.get(handle).size
+
+
+class NumberedBackend(DrivenBackend[DeviceT]):
+    """One of the devices of a kind that are known."""
+
+    known: ClassVar[Known[Any]]
+    ordinal: ClassVar[int] = 0  # the number of its device
+
+    @classmethod
+    def unavailable(cls) -> str | None:
+        return cls.known.unavailable()
+
+    @classmethod
+    def machines(cls) -> list[dict[str, Any]]:
+        return [device.facts() for device in cls.known.devices()]
+
+    @classmethod
+    def numbered(cls, number: int) -> type[Backend]:
+        return _of_number(cls, number)
+
+
+@cache
+def _of_number(cls: type[BackendT], number: int) -> type[BackendT]:
+    """The backend of a device by its number; the first is the one without."""
+    if number == 0:
+        return cls
+    named = {"name": f"{cls.name}:{number}", "ordinal": number}
+    return type(f"{cls.__name__}{number}", (cls,), named)

@@ -19,7 +19,7 @@ from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.types import Array
 from eshkol.atlas.validate import validate
 from eshkol.backends.base import bind_params, refuse_launch
-from eshkol.backends.driven import DrivenBackend
+from eshkol.backends.driven import NumberedBackend
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.layout import Layout
 from eshkol.backends.lanes.memory import touches_classes
@@ -59,10 +59,11 @@ class Prepared:
     launches: set[LaunchConfig] = field(default_factory=set)  # that were found to suit it
 
 
-class RocmBackend(DrivenBackend[Device]):
+class RocmBackend(NumberedBackend[Device]):
     """One GPU."""
 
     name: ClassVar[str] = "rocm"
+    known = drivers.KNOWN
     targets: ClassVar[tuple[str, ...]] = ("llvm", "optimized", "assembly", "expanded")
 
     def __init__(self, *, cache: ProgramCache | None = None, memory_limit: int | None = None) -> None:
@@ -77,10 +78,6 @@ class RocmBackend(DrivenBackend[Device]):
     @classmethod
     def unavailable(cls) -> str | None:
         return llvm_targets.unavailable() or drivers.unavailable()
-
-    @classmethod
-    def machines(cls) -> list[dict[str, Any]]:
-        return [device.facts() for device in drivers.devices()]
 
     def synchronize(self) -> None:
         with self.lock:

@@ -24,7 +24,7 @@ from eshkol.atlas.operands import Immediate
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.validate import validate
 from eshkol.backends.base import Binding, bind_params, refuse_launch
-from eshkol.backends.driven import DeviceT, DrivenBackend, Known
+from eshkol.backends.driven import DeviceT, NumberedBackend
 from eshkol.backends.lanes.guards import Guard, find_guard
 from eshkol.backends.lanes.layout import SITE_BITS
 from eshkol.backends.lanes.promises import Promises, promises
@@ -64,10 +64,9 @@ class Prepared:
     launches: set[LaunchConfig] = field(default_factory=set)  # that were found to suit it
 
 
-class TextBackend(DrivenBackend[DeviceT]):
+class TextBackend(NumberedBackend[DeviceT]):
     """One device whose driver compiles kernels in a dialect."""
 
-    known: ClassVar[Known[Any]]  # all devices of the kind
     writer: ClassVar[type[Writer]] = Writer  # that of a language may have memory of its own
 
     def __init__(self, device: DeviceT, dialect: Dialect, memory_limit: int | None = None) -> None:
@@ -76,14 +75,6 @@ class TextBackend(DrivenBackend[DeviceT]):
         self._prepared: OrderedDict[str, Prepared] = OrderedDict()
         self._status = self._block(8, "status")  # the first fault, and the phase
         self._write(self._status, 0, np.array([NO_FAULT, 0], np.uint32).view(np.uint8))
-
-    @classmethod
-    def unavailable(cls) -> str | None:
-        return cls.known.unavailable()
-
-    @classmethod
-    def machines(cls) -> list[dict[str, Any]]:
-        return [device.facts() for device in cls.known.devices()]
 
     # --- what the driver does ---------------------------------------------------------------------
 
