@@ -8,6 +8,7 @@ from calls import gradient, value
 from op_harness import rng_of
 
 from eshkol.errors import DTypeError, ShapeError, TensorError
+from eshkol.jax import nn
 
 ATTENTION = "scaled_dot_product_attention"
 
@@ -153,6 +154,13 @@ def test_lengths_and_offsets_are_masks():
         parts = (x[:, :, begin:end] for x in (q, k, v))
         np.testing.assert_allclose(found[:, :, begin:end], attended(*parts, causal=True), rtol=1e-6)
     np.testing.assert_array_equal(found[:, :, 6], 0)  # beyond the last sequence
+
+
+def test_jax_says_lengths_too():
+    x = np.arange(12.0, dtype=np.float32).reshape(2, 3, 1, 2)
+    found = nn.dot_product_attention(x, x, x, key_value_seq_lengths=np.array([1, 3])).numpy()
+    np.testing.assert_array_equal(found[0], np.broadcast_to(x[0, :1], x[0].shape))
+    np.testing.assert_allclose(found[1:], nn.dot_product_attention(x[1:], x[1:], x[1:]).numpy())
 
 
 def test_pages_are_keys_side_by_side():
