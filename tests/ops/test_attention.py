@@ -7,6 +7,7 @@ import pytest
 from calls import gradient, value
 from op_harness import rng_of
 
+import eshkol as ek
 from eshkol.errors import DTypeError, ShapeError, TensorError
 from eshkol.jax import nn
 
@@ -170,6 +171,9 @@ def test_pages_are_keys_side_by_side():
     for n, length in enumerate(lengths):
         given = (np.concatenate(x[table[n]])[:length].swapaxes(0, 1) for x in (keys, values))
         np.testing.assert_allclose(found[n], value(ATTENTION, query[n], *given), rtol=1e-5)
+    for wrong in (-1, 6):  # of a page that is looked at
+        with pytest.raises(TensorError, match="out of range"):
+            ek.paged_attention(*map(ek.tensor, (query, keys, values, np.full((2, 3), wrong), lengths))).numpy()
     with pytest.raises(ShapeError, match="each sample a row and a length"):
         value("paged_attention", query, keys, values, table[:1], lengths)
     with pytest.raises(DTypeError, match="the table of paged attention"):
