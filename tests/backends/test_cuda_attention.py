@@ -143,6 +143,21 @@ def test_attention_of_several_lengths_is_whole_with_its_gradients(driver, shared
     }
 
 
+@pytest.mark.parametrize("samples", [1, 2])
+def test_decoding_as_many_keys_as_there_are_is_one_launch(driver, samples):
+    """Of a single sample too, whose axis the graph leaves out."""
+    rng = np.random.default_rng(9)
+    shapes = [(samples, 4, 1, 16), *[(samples, 2, 300, 16)] * 2]
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    lengths = np.array([200, 299])[:samples]
+    attend = ek.jit(lambda q, k, v, n: ek.scaled_dot_product_attention(q, k, v, key_lengths=n))
+    given = [ek.tensor(a, dtype="bfloat16", device="cuda") for a in arrays]
+    found = attend(*given, ek.tensor(lengths, device="cuda")).astype("float32").numpy()
+    wanted = ek.scaled_dot_product_attention(*map(ek.tensor, arrays), key_lengths=ek.tensor(lengths)).numpy()
+    np.testing.assert_allclose(found, wanted, atol=0.02 * abs(wanted).max())
+    assert list(driver.at_once.values()) == [3]  # maps: none of the result, which threads write
+
+
 @pytest.mark.parametrize(("heads", "shared", "page"), [(4, 2, 64), (2, 2, 16)])
 def test_pages_are_read_where_they_lie(driver, heads, shared, page):
     """Of a table that has other numbers where nothing is, which is not looked at; it has been checked before."""

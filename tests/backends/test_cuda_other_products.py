@@ -56,6 +56,34 @@ def gemm(*, rounded: bool = False, m: int = 1024, n: int = 1024, k: int = 256, *
     return b.build()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_bytes_are_multiplied_as_a_whole_where_rows_are_chunks(driver, dtype):
+    """Else, and elsewhere, they are widened: the result is the same but for rounding."""
+    rng = np.random.default_rng(4)
+    for terms in (32, 24):
+        x, y = (rng.integers(0, 0x60, (rows, terms)).astype(np.uint8) for rows in (20, 24))
+        given = [ek.tensor(a, device="cuda") for a in (x, y)]
+        multiply = ek.jit(lambda x, y: ek.float8_matmul(x, y, 0.5, ("e5m2", "e4m3"), dtype))
+        found = multiply(*given).astype("float32").numpy()
+        wanted = ek.float8_matmul(ek.tensor(x), ek.tensor(y), 0.5, ("e5m2", "e4m3")).numpy()
+        np.testing.assert_allclose(found, wanted, atol=5e-3 * abs(wanted).max())
+        names = [str(p.instructions[0].op.name) for p in driver.programs.values() if p.digest in driver.at_once]
+        assert names.count("Float8GEMM") == 1  # of the first
+
+
+@pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas, which NVIDIA's toolkit has, is not installed")
+def test_the_assembler_takes_kernels_of_bytes(tmp_path):
+    for (m, n, k), ty in combined(((128, 256, 512), (999, 521, 272), (4096, 4096, 4096)), (Type.F32, Type.BF16)):
+        b = ProgramBuilder("p")
+        c, scale = b.buffer("c", ty).address, b.buffer("s", Type.F32).address
+        x, y = (b.buffer(name, Type.U8).address for name in "xy")
+        b.float8_gemm(ty, c, x, y, scale, m=m, n=n, k=k, wide_a=m == 999)
+        made = whole(b.build(), PROCESSORS)
+        assert made is not None
+        assert ("e5m2" in made.text) == (m == 999)
+        assert " 0 bytes spill stores" in assembled(made.text, tmp_path)
+
+
 # --- exact ones -----------------------------------------------------------------------------------------
 
 

@@ -417,9 +417,10 @@ def decoded(heads: int, keys: int, width: int = 128, queries: int = 2, **more: o
 
 
 @pytest.mark.parametrize(
-    ("heads", "keys", "parts"), [(8, 4096, 8), (64, 4096, 8), (100, 4096, 4), (512, 4096, 1), (8, 256, 4)]
+    ("heads", "keys", "parts"),
+    [(8, 4096, 8), (64, 4096, 2), (100, 4096, 4), (120, 4096, 1), (512, 4096, 1), (8, 256, 4)],
 )
-def test_blocks_share_keys_until_all_processors_have_two(heads, keys, parts):
+def test_blocks_share_keys_until_processors_have_two_or_nearly_all_one(heads, keys, parts):
     d = decoded(heads, keys)
     tile = decoding.tile_for(d, PROCESSORS)
     assert tile is not None

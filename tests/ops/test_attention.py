@@ -7,7 +7,9 @@ import pytest
 from calls import gradient, value
 from op_harness import rng_of
 
+import eshkol as ek
 from eshkol.errors import DTypeError, ShapeError, TensorError
+from eshkol.jax import nn
 
 ATTENTION = "scaled_dot_product_attention"
 
@@ -155,6 +157,13 @@ def test_lengths_and_offsets_are_masks():
     np.testing.assert_array_equal(found[:, :, 6], 0)  # beyond the last sequence
 
 
+def test_jax_says_lengths_too():
+    x = np.arange(12.0, dtype=np.float32).reshape(2, 3, 1, 2)
+    found = nn.dot_product_attention(x, x, x, key_value_seq_lengths=np.array([1, 3])).numpy()
+    np.testing.assert_array_equal(found[0], np.broadcast_to(x[0, :1], x[0].shape))
+    np.testing.assert_allclose(found[1:], nn.dot_product_attention(x[1:], x[1:], x[1:]).numpy())
+
+
 def test_pages_are_keys_side_by_side():
     query, keys, values = drawn((2, 4, 1, 8), (6, 4, 2, 8), (6, 4, 2, 8))
     table, lengths = np.array([[5, 0, 2], [3, -1, -1]]), np.array([10, 4])
@@ -162,6 +171,9 @@ def test_pages_are_keys_side_by_side():
     for n, length in enumerate(lengths):
         given = (np.concatenate(x[table[n]])[:length].swapaxes(0, 1) for x in (keys, values))
         np.testing.assert_allclose(found[n], value(ATTENTION, query[n], *given), rtol=1e-5)
+    for wrong in (-1, 6):  # of a page that is looked at
+        with pytest.raises(TensorError, match="out of range"):
+            ek.paged_attention(*map(ek.tensor, (query, keys, values, np.full((2, 3), wrong), lengths))).numpy()
     with pytest.raises(ShapeError, match="each sample a row and a length"):
         value("paged_attention", query, keys, values, table[:1], lengths)
     with pytest.raises(DTypeError, match="the table of paged attention"):

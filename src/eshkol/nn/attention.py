@@ -28,7 +28,7 @@ class MultiheadAttention(Module):
     """Attention of heads between projections: `output, weights = attention(query, key, value)`.
 
     Inputs are length × batch × embedding (batch × length with `batch_first`), or length × embedding. The weights, mean
-    over the heads and before dropout, are only computed if they are looked at.
+    over the heads and before dropout, are only computed if they are looked at. Dropout is in 256ths, as attention's is.
 
     >>> out, _ = nn.MultiheadAttention(64, 4, batch_first=True)(x, x, x, is_causal=True)
     """

@@ -15,7 +15,7 @@ from eshkol.ops.attention import GROUP, scaled_dot_product_attention
 from eshkol.ops.creation import iota
 from eshkol.ops.dtypes import int32
 from eshkol.ops.elementwise import cast, less, where
-from eshkol.ops.indexing import take
+from eshkol.ops.indexing import position, take
 from eshkol.ops.movement import permute, reshape
 from eshkol.ops.row import Draw, Value, composite, sample
 
@@ -73,14 +73,15 @@ def paged_attention(
     """Attention of batch × heads × queries × dim to the keys of each sample, which lie in pages.
 
     Pages are pages × places × heads × dim; a row of the table says which ones a sample has, and lengths of how many
-    places there are keys: entries for what is beyond them are not looked at. A multiple of query heads shares keys.
+    places there are keys: entries for what is beyond them are not looked at, the others are checked. A multiple of
+    query heads shares keys.
     """
     _fitting(query, key_pages, value_pages, table, lengths)
     count, places = key_pages.shape[:2]
     samples, most = table.shape
     begins = iota.on(table, (1, most), 1) * places
     used = where(less(begins, reshape(lengths, (samples, 1))), table, 0)
-    entries = used if 0 in (count, samples, most) else take(iota.on(table, (count,), 0, "int32"), used)
+    entries = used if 0 in (count, samples, most) else cast(position(used, count, False), int32)
     keys, values = (
         permute(reshape(take(x, entries), (samples, most * places, *x.shape[2:])), (0, 2, 1, 3))
         for x in (key_pages, value_pages)

@@ -152,10 +152,10 @@ FLOAT8_PRODUCT: Op = row(Op(
 
 
 def _multiplied(
-    x: Any, y: Any, scale: Any = None, formats: tuple[str, str] = ("e4m3", "e4m3"), dtype: Any = "float32"
+    x: Any, y: Any, scale: Any = 1.0, formats: tuple[str, str] = ("e4m3", "e4m3"), dtype: Any = "float32"
 ) -> Any:
     one, other = _stands_for(x, formats[0]).astype(np.float64), _stands_for(y, formats[1]).astype(np.float64)
-    return (one @ other.T * (1 if scale is None else scale)).astype(dtypes.of(dtype).numpy)
+    return (one @ other.T * scale).astype(dtypes.of(dtype).numpy)
 
 
 def _finite(*shape: int) -> Draw:
@@ -170,13 +170,15 @@ def _finite(*shape: int) -> Draw:
     ),
 )  # fmt: skip
 def float8_matmul(
-    x: Value, y: Value, scale: Value | None = None, formats: tuple[str, str] = ("e4m3", "e4m3"), dtype: Any = "float32"
+    x: Value, y: Value, scale: Value | float = 1.0, formats: tuple[str, str] = ("e4m3", "e4m3"), dtype: Any = "float32"
 ) -> Any:
     """x · yᵀ · scale of floats of 8 bits, kept as bytes: … × terms and outputs × terms, summed in float32.
 
     The scale, one number, is what makes up for those with which factors were multiplied before they were rounded. The
     dtype is float32 or one of 16 bits.
     """
+    if len(formats) != 2:
+        raise TensorError(f"formats are those of x and of y, not {formats!r}")
     for name in formats:
         _format(name)
     one, other = _bytes(x), _bytes(y)
@@ -185,9 +187,12 @@ def float8_matmul(
         raise DTypeError(f"products of 8 bits are of float32 or of 16 bits, not of {kind}", hint="cast the product")
     if x.ndim < 1 or y.ndim != 2 or x.shape[-1] != y.shape[1]:
         raise ShapeError(f"{list(x.shape)} and {list(y.shape)} are not … × terms and outputs × terms")
-    if scale is not None and scale.size != 1:
+    if not isinstance(scale, Value):
+        number = x.literal(np.full(1, scale, np.float32))
+    elif scale.size != 1:
         raise ShapeError(f"a scale is one number, not {list(scale.shape)}", hint="scale rows of the product itself")
-    number = x.literal(np.ones(1, np.float32)) if scale is None else reshape(wide(scale), (1,))
+    else:
+        number = reshape(wide(scale), (1,))
     rows = math.prod(x.shape[:-1])
     given = reshape(one, (rows, x.shape[-1])), other, cast(number, float32)
     found = x.apply(FLOAT8_PRODUCT, given, Formats(*formats, kind))

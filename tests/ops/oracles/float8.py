@@ -33,6 +33,6 @@ def _from_float8(x: Any, format: str = "e4m3") -> Any:
 
 @oracle("float8_matmul", dtype=_wanted)
 def _float8_matmul(
-    x: Any, y: Any, scale: Any = None, formats: tuple[str, str] = ("e4m3", "e4m3"), dtype: Any = "float32"
+    x: Any, y: Any, scale: Any = 1.0, formats: tuple[str, str] = ("e4m3", "e4m3"), dtype: Any = "float32"
 ) -> Any:
-    return np.einsum("...k,nk->...n", _read(x, formats[0]), _read(y, formats[1])) * (1 if scale is None else scale)
+    return np.einsum("...k,nk->...n", _read(x, formats[0]), _read(y, formats[1])) * scale

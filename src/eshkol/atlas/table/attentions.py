@@ -56,6 +56,11 @@ def mask_strides(i: Instruction) -> tuple[int, ...]:
     return i.mask_strides or tuple(math.prod(extents[axis + 1 :]) for axis in range(len(extents) - 1))
 
 
+def length_strides(i: Instruction) -> tuple[int, ...]:
+    """The distances along the axes of the batch of lengths: they are dense unless said."""
+    return i.lengths_strides or tuple(math.prod(i.batches[axis + 1 :]) for axis in range(len(i.batches)))
+
+
 def reach(i: Instruction, name: str) -> tuple[int, ...]:
     """Everything from the first element to the last."""
     extents = _extents(i, name)
@@ -101,7 +106,7 @@ def last(i: Instruction, given: Sequence[Array]) -> dict[str, Array]:
 def _samples(i: Instruction) -> Array:
     """Where each head's length lies."""
     places: Array = np.zeros((), np.int64)
-    for extent, stride in zip(i.batches, i.lengths_strides, strict=True):
+    for extent, stride in zip(i.batches, length_strides(i), strict=True):
         places = places[..., None] + np.arange(extent, dtype=np.int64) * stride
     return places
 
@@ -188,7 +193,7 @@ def masked(b: CodeBuilder, i: Instruction, at: Sequence[emit.Index], t: Register
         there = place(b, i, "bias", (*at, t, u))
         b.add(score, score, emit.fetch(b, i.bias, there, Type.F32, emit.compute_type(i.ty)))
     if i.lengths is not None:
-        length = emit.fetch(b, i.lengths, emit.offset(b, list(zip(at, i.lengths_strides, strict=True))), Type.I32)
+        length = emit.fetch(b, i.lengths, emit.offset(b, list(zip(at, length_strides(i), strict=True))), Type.I32)
         b.setcc(Condition.LT, seen, _signed(b, u), length)
         b.sel(score, seen, score, nothing)
     if i.spans is not None:
@@ -339,7 +344,7 @@ def check(i: Instruction, operands: Sequence[str]) -> None:
                 "for rows",
                 span=i.span,
             )
-    if i.lengths is not None and len(i.lengths_strides) != len(i.batches):
+    if i.lengths_strides and len(i.lengths_strides) != len(i.batches):
         raise IsaError(
             f"{i.op.name}: lengths_strides {i.lengths_strides} are not one for each axis of the batch {i.batches}",
             span=i.span,
@@ -359,7 +364,7 @@ def check(i: Instruction, operands: Sequence[str]) -> None:
 def _lengths(i: Instruction) -> tuple[int, ...]:
     if 0 in i.batches:
         return (0,)
-    return (1 + sum((extent - 1) * stride for extent, stride in zip(i.batches, i.lengths_strides, strict=True)),)
+    return (1 + sum((extent - 1) * stride for extent, stride in zip(i.batches, length_strides(i), strict=True)),)
 
 
 SEEN = (
@@ -379,8 +384,8 @@ row("BatchedAttention", Group.ADVANCED,
     "e^(scale·q·k); strides: of each axis of the batch and of rows, in elements; causal: query t attends to keys u ≤ t;"
     " window: to keys fewer than so many places away; mask: where it is not 0; bias: is added to scores; both are of "
     "batches × queries × keys, dense or mask_strides apart along all axes but the last; lengths: how many keys there "
-    "are, lengths_strides apart; spans: of sequences that lie one after another, where that of each query begins, then "
-    "where it ends; dropout: weights are left out that have a byte of bits of dropout_key that is less",
+    "are, dense or lengths_strides apart; spans: of sequences that lie one after another, where that of each query "
+    "begins, then where it ends; dropout: weights are left out that have a byte of bits of dropout_key that is less",
     (TY, write("output", _result), write("sums", lambda i: _result(i)[:-1], Type.F32),
      *(read(name, lambda i, name=name: reach(i, name)) for name in OPERANDS),  # type: ignore[misc]
      count("batch"), count("queries"), count("keys", 1), count("head_dim", 1), real("scale"),

@@ -234,10 +234,8 @@ class _Attention(NamedTuple):
 
     def paged(self) -> Paged | None:
         """The same attention to pages, if its keys and values are such that were gathered."""
-        _, k, v = self.operands
-        if not (_is(k.base, take) and _is(v.base, take)):
-            return None
-        return paged(self.operands, self.attrs, self.heads.shared, self.further)
+        gathered = all(_is(x.base, take) for x in self.operands[1:])
+        return paged(self.operands, self.attrs, self.heads.shared, self.further) if gathered else None
 
     def inner(self) -> Iterator[Node]:
         """What lies between q, k, v and the result: from there back to the scores."""

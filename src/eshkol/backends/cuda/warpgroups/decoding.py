@@ -65,7 +65,7 @@ FEWEST = 256  # keys from which on it is worth while
 
 
 def tile_for(d: Decoding, processors: int, shapes: Mapping[int, tuple[int, int]] = SHAPES) -> Tile | None:
-    """The tile, if there is one for so many rows: in parts until processors have two blocks each."""
+    """The tile, if there is one for so many rows: in parts until processors have two blocks each, or nearly all one."""
     widest = next((widest for widest in shapes if d.width <= widest), None)
     near = d.sight.causal or d.sight.window or d.sight.dropout or d.sight.spans
     if widest is None or d.rows > ROWS or d.keys < FEWEST or near:
@@ -73,6 +73,8 @@ def tile_for(d: Decoding, processors: int, shapes: Mapping[int, tuple[int, int]]
     keys, stages = shapes[widest]
     parts, heads = 1, math.prod(d.batch)
     while parts < LARGEST_CLUSTER and heads * parts < 2 * processors and 2 * parts <= -(-d.keys // keys):
+        if processors * 9 // 10 <= heads * parts <= processors:  # fewer that have more to read are faster
+            break
         parts *= 2
     return Tile(widest, 1, keys, stages, parts)
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from eshkol.atlas.types import Type
-from eshkol.backends.cuda.warpgroups.other_products import Tile, _Writer
-from eshkol.backends.cuda.warpgroups.products import Product
+from eshkol.backends.cuda.warpgroups.other_products import OtherWriter
+from eshkol.backends.cuda.warpgroups.products import Product, Tile
 from eshkol.backends.cuda.warpgroups.ring import NAMES
 
 FORMATS = {False: "e4m3", True: "e5m2"}  # by whether the exponent is the wider one
@@ -33,7 +33,7 @@ def product_kernel(f: Float8Product, tile: Tile, record: int, result: int) -> st
     return _Float8Writer(f, tile, record, result).text()
 
 
-class _Float8Writer(_Writer):
+class _Float8Writer(OtherWriter):
     def __init__(self, f: Float8Product, tile: Tile, record: int, result: int) -> None:
         super().__init__(f.product, tile, 2, record, result)
         self.f, self.size = f, f.result.size_bytes

@@ -13,7 +13,7 @@ from math import prod
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import Address, BufferOffset
 from eshkol.atlas.program import ROUNDED, Program
-from eshkol.atlas.table.attentions import mask_strides
+from eshkol.atlas.table.attentions import length_strides, mask_strides
 from eshkol.atlas.table.batched import batch_axes, pieces, strides
 from eshkol.atlas.table.convolutions import conv_edges, conv_output
 from eshkol.atlas.table.linear import stored
@@ -342,7 +342,7 @@ def _sight(i: Instruction, layout: Layout) -> Sight:
     if isinstance(i.dropout_key, BufferOffset):
         found = replace(found, dropout=Dropout(i.dropout, _address(i.dropout_key, layout)))
     if isinstance(i.lengths, BufferOffset):
-        apart = tuple(i.lengths_strides[axis] for axis in _kept(i))
+        apart = tuple(length_strides(i)[axis] for axis in _kept(i))
         found = replace(found, lengths=Lengths(_address(i.lengths, layout), apart))
     if isinstance(i.spans, BufferOffset):
         found = replace(found, spans=_address(i.spans, layout))

@@ -79,10 +79,10 @@ def _map(p: Product, x: Matrices, count: int, box: tuple[int, int]) -> TensorMap
 
 def product_kernel(p: Product, tile: Tile, record: int, result: int) -> str:
     """The kernel's text, for a record of so many bytes, which ends with the maps and has C's address at this byte."""
-    return _Writer(p, tile, 2, record, result).text()
+    return OtherWriter(p, tile, 2, record, result).text()
 
 
-class _Writer(ProductWriter):
+class OtherWriter(ProductWriter):
     """The kernel under construction."""
 
     def __init__(self, p: Product, tile: Tile, count: int, record: int, result: int) -> None:
