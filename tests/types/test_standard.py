@@ -10,8 +10,9 @@ from eshkol.lang.datum import Symbol
 from eshkol.lang.reader import read
 from eshkol.lang.source import Source
 from eshkol.lang.syntax import to_datum
-from eshkol.types.checking import constant_type
-from eshkol.types.kinds import ANY, Function, Type, fits, proven, shown, substituted
+from eshkol.types.constants import constant_type
+from eshkol.types.fitting import fits, proven, substituted
+from eshkol.types.kinds import ANY, Function, Type, shown
 from eshkol.types.numbers import RULES, result_of
 from eshkol.types.standard import PREDICATES, _table
 

@@ -16,6 +16,7 @@ from eshkol.lang.core import Call, Cell, Clause, Global, Lambda, Local, Node, Va
 from eshkol.lang.report import bad
 from eshkol.lang.source import Place
 from eshkol.types import numbers
+from eshkol.types.fitting import fits, proven, resized, sizes_in, solved, substituted
 from eshkol.types.kinds import (
     ANY,
     BOOLEAN,
@@ -36,16 +37,10 @@ from eshkol.types.kinds import (
     VectorOf,
     can_meet,
     cover,
-    fits,
     join,
     join_all,
     list_of,
     opened,
-    proven,
-    resized,
-    sizes_in,
-    solved,
-    substituted,
 )
 from eshkol.types.sizes import UNKNOWN, names_in
 from eshkol.types.standard import is_standard

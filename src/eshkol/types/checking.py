@@ -34,22 +34,17 @@ from eshkol.lang.core import (
     Unit,
     Variable,
 )
-from eshkol.lang.datum import EOF, UNSPECIFIED, Char, Keyword, List, Number, Symbol, Vector
 from eshkol.lang.source import Place
 from eshkol.types.calls import Calls
+from eshkol.types.constants import constant_type
+from eshkol.types.fitting import fits, proven
 from eshkol.types.kinds import (
     ANY,
     BIT,
-    EXACT,
     FALSE,
-    FLOAT,
     INTEGER,
     NEVER,
-    NULL,
     NUMBERS,
-    STRING,
-    SYMBOL,
-    TRUE,
     VOID,
     Arrow,
     Function,
@@ -58,25 +53,20 @@ from eshkol.types.kinds import (
     Type,
     can_meet,
     cover,
-    fits,
     flattened,
     function,
     join,
     join_all,
     list_of,
     narrowed,
-    pair_of,
-    proven,
-    vector_of,
     without,
 )
 from eshkol.types.narrowing import Facts, facts_of
 from eshkol.types.reading import read_type
 from eshkol.types.standard import is_standard, standard_type
-from eshkol.types.wording import Expected, kind_name, mismatch
+from eshkol.types.wording import Expected, declared_as, gives, mismatch
 
 MOST_TURNS = 4  # of a loop whose variables find their types; then they are Any
-FIXNUM = 1 << 63
 AGAIN = Type(0)  # what a loop gives that is being looked at: nothing, unless it comes back
 
 RECORD_READER, RECORD_WRITER, RECORD_TEST = "%record-ref", "%record-set!", "%record?"
@@ -564,18 +554,6 @@ class Checker(Calls):
 # ---- what is expected ------------------------------------------------------------------------------------------------
 
 
-def declared_as(kind: Type, target: Variable | Cell) -> Expected:
-    return Expected(
-        kind, f"{target.name} is declared to be", "", target.place, True, True,
-        f"{target.name} is declared to be {kind_name(kind)}, but is",
-    )  # fmt: skip
-
-
-def gives(name: str, kind: Type, place: Place | None) -> Expected:
-    return Expected(kind, f"{name} is declared to give", "", place, True, False,
-                    f"{name} is declared to give {kind_name(kind)}, but gives")  # fmt: skip
-
-
 def _wanted_arrow(wanted: Function | None, clause: Clause) -> Arrow | None:
     if wanted is None:
         return None
@@ -617,56 +595,3 @@ def _primitive(node: Node) -> str | None:
     if type(node) is Call and type(node.procedure) is Global and node.procedure.cell.primitive:
         return node.procedure.cell.name
     return None
-
-
-# ---- constants -------------------------------------------------------------------------------------------------------
-
-
-def constant_type(datum: Any) -> Type:
-    """The type of a constant."""
-    match datum:
-        case True:
-            return TRUE
-        case False:
-            return FALSE
-        case int():
-            size = "natural" if 0 <= datum < FIXNUM else "negative" if -FIXNUM <= datum < 0 else ""
-            return Type(BIT[size or ("big natural" if datum > 0 else "big negative")])
-        case float():
-            return FLOAT
-        case str():
-            return STRING
-        case Symbol():
-            return SYMBOL
-        case Char():
-            return Type(BIT["char"])
-        case Keyword():
-            return Type(BIT["keyword"])
-        case bytes():
-            return Type(BIT["bytevector"])
-        case Number():
-            return _number_type(datum.text)
-        case Vector():
-            return vector_of(join_all(map(constant_type, datum.items)))
-        case List():
-            return _list_type(datum)
-    if datum is UNSPECIFIED:
-        return VOID
-    return Type(BIT["eof"]) if datum is EOF else ANY
-
-
-def _number_type(text: str) -> Type:
-    """The type of a number that Python has no like of, by its text."""
-    if text.lower().endswith("i") or "@" in text:
-        return Type(BIT["complex"])
-    return FLOAT if "inf" in text or "nan" in text else EXACT
-
-
-def _list_type(datum: List) -> Type:
-    item = flattened(join_all(map(constant_type, datum.items)))
-    if datum.tail is None:
-        return pair_of(item, list_of(item)) if datum.items else NULL
-    kind = constant_type(datum.tail)
-    for one in reversed(datum.items):
-        kind = pair_of(constant_type(one), kind)
-    return kind
