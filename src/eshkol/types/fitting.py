@@ -124,7 +124,8 @@ def _one_fits(a: Part, b: Part, strict: bool, seen: _Seen) -> bool:
         case VectorOf(x, n), VectorOf(y, m):
             if n != m and m is not None and (strict or n is not None):
                 return False
-            return _fits(x, y, strict, seen) and (y is ANY or _fits(y, x, strict, seen))
+            empty = x == Type(0)  # into which nothing can be put
+            return empty or (_fits(x, y, strict, seen) and (y is ANY or _fits(y, x, strict, seen)))
         case TensorOf(dtype, dims), TensorOf(to_dtype, to_dims):
             return _dtype_fits(dtype, to_dtype, strict) and _dims_fit(dims, to_dims, strict)
         case ValuesOf(items), ValuesOf(others):
