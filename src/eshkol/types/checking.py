@@ -66,6 +66,7 @@ from eshkol.types.reading import read_type
 from eshkol.types.standard import is_standard, standard_type
 from eshkol.types.wording import Expected, declared_as, gives, mismatch
 
+MOST_NESTED = 3  # loops within loops of which this is found out: each multiplies the turns of the others
 MOST_TURNS = 4  # of a loop whose variables find their types; then they are Any
 AGAIN = Type(0)  # what a loop gives that is being looked at: nothing, unless it comes back
 
@@ -475,7 +476,8 @@ class Checker(Calls):
         ]
         before, missed = self.errors, self._missing
         kinds, result = [_grown(kind) for kind in begin], AGAIN
-        for turn in range(MOST_TURNS + 1):
+        nested = len(self._loops) >= MOST_NESTED
+        for turn in range(MOST_TURNS if nested else 0, MOST_TURNS + 1):
             if turn == MOST_TURNS:
                 kinds, result = [ANY] * len(kinds), ANY
             for param, kind in zip(clause.params, kinds, strict=True):
