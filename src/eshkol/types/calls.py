@@ -44,7 +44,7 @@ from eshkol.types.kinds import (
 )
 from eshkol.types.sizes import UNKNOWN, names_in
 from eshkol.types.standard import is_standard
-from eshkol.types.wording import Expected, arity, counted, kind_name
+from eshkol.types.wording import Expected, arity, counted, declared_as, kind_name
 
 _QUANTITY = Type(NUMBERS | TENSOR)
 _LIST = list_of(ANY)
@@ -135,8 +135,13 @@ class Calls(ABC):
             ways = counted(len(given), len(given))
             self.refuse(arity(loop.name, ways, len(kinds), node, loop.place), False)
             return NEVER
-        for index, kind in enumerate(kinds):
+        params = self.clauses[loop].params
+        for index, (kind, arg) in enumerate(zip(kinds, node.args, strict=True)):
             given[index] = join(given[index], kind)
+            declared = self.declared(params[index])
+            if declared is not None:
+                self.require(arg, kind, declared_as(declared, params[index]))
+        self.called_so.add(id(node))
         return self._gives[loop]
 
     def _call_lambda(self, node: Call, callee: Lambda) -> Type:

@@ -37,7 +37,7 @@ from eshkol.lang.core import (
 from eshkol.lang.source import Place
 from eshkol.types.calls import Calls
 from eshkol.types.constants import constant_type
-from eshkol.types.fitting import fits, proven
+from eshkol.types.fitting import fits, function_in, proven, wanted_arrow
 from eshkol.types.kinds import (
     ANY,
     BIT,
@@ -56,7 +56,6 @@ from eshkol.types.kinds import (
     flattened,
     function,
     join,
-    join_all,
     list_of,
     narrowed,
     without,
@@ -88,6 +87,7 @@ class Checker(Calls):
         self.unit = unit
         self.shapes = shapes
         self.errors: list[LanguageError] = []
+        self._found = self.errors  # while the errors of one turn of a loop are collected apart
         self.declared_errors: set[int] = set()  # of those, by identity, what contradicts an annotation
         self.checks: dict[int, Check] = {}
         self.kinds: dict[Variable, Type] = {}
@@ -182,14 +182,14 @@ class Checker(Calls):
         record = self._record_part(value)
         if record is not None:
             return record
-        saved = self.errors, self.strict, self.known, self._missing
+        saved = self.errors, self.strict, self.known, self._missing, self._loops
         self._asking.add(cell)
-        self.strict, self.known = False, {}
+        self.errors, self.strict, self.known, self._loops = self._found, False, {}, {}  # whoever asks, and from where
         try:
             return self.synth(value)
         finally:
             self._asking.discard(cell)
-            _, self.strict, self.known, self._missing = saved
+            self.errors, self.strict, self.known, self._missing, self._loops = saved
 
     def _outline(self, cell: Cell) -> Type:
         """The type of a procedure that is being looked at: what it declares."""
@@ -260,7 +260,7 @@ class Checker(Calls):
         if kind is Seq:
             return self._seq(node, expected)  # type: ignore[arg-type]
         if kind is Lambda:
-            wanted = _function_in(expected.kind)
+            wanted = function_in(expected.kind)
             found = self._lambda(node, wanted, expected)  # type: ignore[arg-type]
         else:
             found = self.synth(node)
@@ -474,6 +474,7 @@ class Checker(Calls):
             else self.used(self.synth(arg))
             for param, arg in zip(clause.params, call.args, strict=True)
         ]
+        self.clauses[loop] = clause
         before, missed = self.errors, self._missing
         kinds, result = [_grown(kind) for kind in begin], AGAIN
         nested = len(self._loops) >= MOST_NESTED
@@ -507,7 +508,7 @@ class Checker(Calls):
     def _lambda(self, node: Lambda, wanted: Function | None = None, by: Expected | None = None) -> Type:
         arrows = []
         for clause in node.clauses:
-            arrow = _wanted_arrow(wanted, clause)
+            arrow = wanted_arrow(wanted, len(clause.params), clause.rest is not None)
             arrows.append(self._clause(node, clause, arrow, by))
         return function(*arrows)
 
@@ -551,29 +552,6 @@ class Checker(Calls):
         if clause.rest is not None:
             rest_kind = ANY if wanted is None or wanted.rest is None else wanted.rest
         return Arrow(tuple(params), rest_kind, result, 0, wanted.variables if wanted is not None else ())
-
-
-# ---- what is expected ------------------------------------------------------------------------------------------------
-
-
-def _wanted_arrow(wanted: Function | None, clause: Clause) -> Arrow | None:
-    if wanted is None:
-        return None
-    count = len(clause.params)
-    fitting = [a for a in wanted.arrows if a.takes(count) and (clause.rest is not None or len(a.params) == count)]
-    if len(fitting) == 1:
-        return fitting[0]
-    if not fitting:
-        return None
-    return Arrow(
-        tuple(join_all(a.param(i) for a in fitting) for i in range(count)), fitting[0].rest,
-        join_all(a.result for a in fitting),
-    )  # fmt: skip
-
-
-def _function_in(kind: Type) -> Function | None:
-    found = [part for part in kind.parts if type(part) is Function]
-    return found[0] if len(found) == 1 else None
 
 
 def _wrong_constant(node: Node, found: Type, wanted: Type) -> bool:

@@ -33,6 +33,7 @@ from eshkol.types.kinds import (
     cover,
     function,
     join,
+    join_all,
     list_of,
     opened,
     pair_of,
@@ -160,6 +161,26 @@ def _arrow_fits(a: Arrow, b: Arrow, strict: bool, seen: _Seen) -> bool:
     if b.rest is not None and a.rest is not None and not _fits(b.rest, a.rest, strict, seen):
         return False
     return b.result == VOID or _fits(a.result, b.result, strict, seen)
+
+
+# ---- procedures ------------------------------------------------------------------------------------------------------
+
+
+def function_in(kind: Type) -> Function | None:
+    """The procedures of a type, if it has one part of such."""
+    found = [part for part in kind.parts if type(part) is Function]
+    return found[0] if len(found) == 1 else None
+
+
+def wanted_arrow(wanted: Function | None, count: int, has_rest: bool) -> Arrow | None:
+    """The way that a procedure with so many parameters is to have; of several, what they have in common."""
+    if wanted is None:
+        return None
+    fitting = [a for a in wanted.arrows if a.takes(count) and (has_rest or len(a.params) == count)]
+    if len(fitting) < 2:
+        return fitting[0] if fitting else None
+    params = tuple(join_all(a.param(i) for a in fitting) for i in range(count))
+    return Arrow(params, fitting[0].rest, join_all(a.result for a in fitting))
 
 
 # ---- sizes -----------------------------------------------------------------------------------------------------------
