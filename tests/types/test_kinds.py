@@ -9,6 +9,7 @@ from eshkol.lang.datum import Symbol
 from eshkol.lang.reader import read
 from eshkol.lang.source import Source
 from eshkol.lang.syntax import to_datum
+from eshkol.types.fitting import fits, proven
 from eshkol.types.kinds import (
     ANY,
     BIT,
@@ -17,13 +18,11 @@ from eshkol.types.kinds import (
     Arrow,
     Type,
     can_meet,
-    fits,
     function,
     join,
     list_of,
     narrowed,
     pair_of,
-    proven,
     shown,
     tensor_of,
     vector_of,

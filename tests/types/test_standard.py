@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any
 
 from eshkol.bindings import install
@@ -10,8 +11,9 @@ from eshkol.lang.datum import Symbol
 from eshkol.lang.reader import read
 from eshkol.lang.source import Source
 from eshkol.lang.syntax import to_datum
-from eshkol.types.checking import constant_type
-from eshkol.types.kinds import ANY, Function, Type, fits, proven, shown, substituted
+from eshkol.types.constants import constant_type
+from eshkol.types.fitting import fits, proven, substituted
+from eshkol.types.kinds import ANY, Function, Type, shown
 from eshkol.types.numbers import RULES, result_of
 from eshkol.types.standard import PREDICATES, _table
 
@@ -42,7 +44,11 @@ def evaluated(form: str) -> Any:
 
     def work(session: Session) -> None:
         (text,) = session.written(session.evaluate(form))
-        found.append(to_datum(read(Source("values", text.replace("#<unspecified>", "#!unspecific")))[0]))
+        found.append(
+            to_datum(
+                read(Source("values", re.sub("#<[^>]*>", "opaque", text.replace("#<unspecified>", "#!unspecific"))))[0]
+            )
+        )
 
     on_session(work, ["values"])
     return found[0]
@@ -95,7 +101,7 @@ def test_procedures_give_what_the_table_says() -> None:
                 kinds.append(substituted(arrow.result, anything))
     compared, wrong = 0, []
     for call, kind, value in zip(calls, kinds, called(calls), strict=True):
-        if value is not FAILS:
+        if value is not FAILS and value is not Symbol("opaque"):  # as ports are written
             compared += 1
             if kind is not ANY and not fits(constant_type(value), kind):
                 wrong.append(f"{call} is {value}, which is no {shown(kind)}")

@@ -19,7 +19,8 @@ from eshkol.lang.datum import Keyword, List, Symbol, Vector
 from eshkol.lang.report import bad
 from eshkol.ops import dtypes
 from eshkol.tensors import api as ek
-from eshkol.types.kinds import FLOAT, TensorOf, Type, fits, shown, tensor_of
+from eshkol.types.fitting import fits
+from eshkol.types.kinds import FLOAT, TensorOf, Type, shown, tensor_of
 from eshkol.types.sizes import UNKNOWN, names_in
 from eshkol.types.wording import origin_of
 

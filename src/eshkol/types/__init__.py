@@ -5,11 +5,13 @@ Goes out: errors with places, the types of expressions, and the same core forms 
 meet. It stands between `lang/` and `codegen/`, and knows no tensors: what their shapes come to is asked of whoever has
 the op table.
 
-    kinds                what types are; joins, meets, and which type fits where
+    kinds fitting        what types are, their joins and meets; which type fits where
+    sizes                sizes with names, in one normal form
     reading              annotations, which are data, as types
+    constants            the types of constants
     standard             the types of the standard library: a table, and what signatures of primitives say
     numbers              what arithmetic gives for the kinds of numbers that it takes
     checking calls narrowing   core forms with their types: inference within procedures, calls, predicates
     wording              mismatches as errors with both types, their places and a remedy
-    borders              checks where untyped values come into typed code, with blame
+    borders tests        checks where untyped values come into typed code, with blame; types as code that asks
 """

@@ -16,6 +16,7 @@ from eshkol.lang.core import Call, Cell, Clause, Global, Lambda, Local, Node, Va
 from eshkol.lang.report import bad
 from eshkol.lang.source import Place
 from eshkol.types import numbers
+from eshkol.types.fitting import fits, proven, resized, sizes_in, solved, substituted
 from eshkol.types.kinds import (
     ANY,
     BOOLEAN,
@@ -36,20 +37,14 @@ from eshkol.types.kinds import (
     VectorOf,
     can_meet,
     cover,
-    fits,
     join,
     join_all,
     list_of,
     opened,
-    proven,
-    resized,
-    sizes_in,
-    solved,
-    substituted,
 )
 from eshkol.types.sizes import UNKNOWN, names_in
 from eshkol.types.standard import is_standard
-from eshkol.types.wording import Expected, arity, counted, kind_name
+from eshkol.types.wording import Expected, arity, counted, declared_as, kind_name
 
 _QUANTITY = Type(NUMBERS | TENSOR)
 _LIST = list_of(ANY)
@@ -140,8 +135,13 @@ class Calls(ABC):
             ways = counted(len(given), len(given))
             self.refuse(arity(loop.name, ways, len(kinds), node, loop.place), False)
             return NEVER
-        for index, kind in enumerate(kinds):
+        params = self.clauses[loop].params
+        for index, (kind, arg) in enumerate(zip(kinds, node.args, strict=True)):
             given[index] = join(given[index], kind)
+            declared = self.declared(params[index])
+            if declared is not None:
+                self.require(arg, kind, declared_as(declared, params[index]))
+        self.called_so.add(id(node))
         return self._gives[loop]
 
     def _call_lambda(self, node: Call, callee: Lambda) -> Type:

@@ -34,22 +34,17 @@ from eshkol.lang.core import (
     Unit,
     Variable,
 )
-from eshkol.lang.datum import EOF, UNSPECIFIED, Char, Keyword, List, Number, Symbol, Vector
 from eshkol.lang.source import Place
 from eshkol.types.calls import Calls
+from eshkol.types.constants import constant_type
+from eshkol.types.fitting import fits, function_in, proven, wanted_arrow
 from eshkol.types.kinds import (
     ANY,
     BIT,
-    EXACT,
     FALSE,
-    FLOAT,
     INTEGER,
     NEVER,
-    NULL,
     NUMBERS,
-    STRING,
-    SYMBOL,
-    TRUE,
     VOID,
     Arrow,
     Function,
@@ -58,25 +53,20 @@ from eshkol.types.kinds import (
     Type,
     can_meet,
     cover,
-    fits,
     flattened,
     function,
     join,
-    join_all,
     list_of,
     narrowed,
-    pair_of,
-    proven,
-    vector_of,
     without,
 )
 from eshkol.types.narrowing import Facts, facts_of
 from eshkol.types.reading import read_type
 from eshkol.types.standard import is_standard, standard_type
-from eshkol.types.wording import Expected, kind_name, mismatch
+from eshkol.types.wording import Expected, declared_as, gives, mismatch
 
+MOST_NESTED = 3  # loops within loops of which this is found out: each multiplies the turns of the others
 MOST_TURNS = 4  # of a loop whose variables find their types; then they are Any
-FIXNUM = 1 << 63
 AGAIN = Type(0)  # what a loop gives that is being looked at: nothing, unless it comes back
 
 RECORD_READER, RECORD_WRITER, RECORD_TEST = "%record-ref", "%record-set!", "%record?"
@@ -97,6 +87,7 @@ class Checker(Calls):
         self.unit = unit
         self.shapes = shapes
         self.errors: list[LanguageError] = []
+        self._found = self.errors  # while the errors of one turn of a loop are collected apart
         self.declared_errors: set[int] = set()  # of those, by identity, what contradicts an annotation
         self.checks: dict[int, Check] = {}
         self.kinds: dict[Variable, Type] = {}
@@ -191,14 +182,14 @@ class Checker(Calls):
         record = self._record_part(value)
         if record is not None:
             return record
-        saved = self.errors, self.strict, self.known, self._missing
+        saved = self.errors, self.strict, self.known, self._missing, self._loops
         self._asking.add(cell)
-        self.strict, self.known = False, {}
+        self.errors, self.strict, self.known, self._loops = self._found, False, {}, {}  # whoever asks, and from where
         try:
             return self.synth(value)
         finally:
             self._asking.discard(cell)
-            _, self.strict, self.known, self._missing = saved
+            self.errors, self.strict, self.known, self._missing, self._loops = saved
 
     def _outline(self, cell: Cell) -> Type:
         """The type of a procedure that is being looked at: what it declares."""
@@ -269,7 +260,7 @@ class Checker(Calls):
         if kind is Seq:
             return self._seq(node, expected)  # type: ignore[arg-type]
         if kind is Lambda:
-            wanted = _function_in(expected.kind)
+            wanted = function_in(expected.kind)
             found = self._lambda(node, wanted, expected)  # type: ignore[arg-type]
         else:
             found = self.synth(node)
@@ -483,9 +474,11 @@ class Checker(Calls):
             else self.used(self.synth(arg))
             for param, arg in zip(clause.params, call.args, strict=True)
         ]
+        self.clauses[loop] = clause
         before, missed = self.errors, self._missing
         kinds, result = [_grown(kind) for kind in begin], AGAIN
-        for turn in range(MOST_TURNS + 1):
+        nested = len(self._loops) >= MOST_NESTED
+        for turn in range(MOST_TURNS if nested else 0, MOST_TURNS + 1):
             if turn == MOST_TURNS:
                 kinds, result = [ANY] * len(kinds), ANY
             for param, kind in zip(clause.params, kinds, strict=True):
@@ -515,7 +508,7 @@ class Checker(Calls):
     def _lambda(self, node: Lambda, wanted: Function | None = None, by: Expected | None = None) -> Type:
         arrows = []
         for clause in node.clauses:
-            arrow = _wanted_arrow(wanted, clause)
+            arrow = wanted_arrow(wanted, len(clause.params), clause.rest is not None)
             arrows.append(self._clause(node, clause, arrow, by))
         return function(*arrows)
 
@@ -561,41 +554,6 @@ class Checker(Calls):
         return Arrow(tuple(params), rest_kind, result, 0, wanted.variables if wanted is not None else ())
 
 
-# ---- what is expected ------------------------------------------------------------------------------------------------
-
-
-def declared_as(kind: Type, target: Variable | Cell) -> Expected:
-    return Expected(
-        kind, f"{target.name} is declared to be", "", target.place, True, True,
-        f"{target.name} is declared to be {kind_name(kind)}, but is",
-    )  # fmt: skip
-
-
-def gives(name: str, kind: Type, place: Place | None) -> Expected:
-    return Expected(kind, f"{name} is declared to give", "", place, True, False,
-                    f"{name} is declared to give {kind_name(kind)}, but gives")  # fmt: skip
-
-
-def _wanted_arrow(wanted: Function | None, clause: Clause) -> Arrow | None:
-    if wanted is None:
-        return None
-    count = len(clause.params)
-    fitting = [a for a in wanted.arrows if a.takes(count) and (clause.rest is not None or len(a.params) == count)]
-    if len(fitting) == 1:
-        return fitting[0]
-    if not fitting:
-        return None
-    return Arrow(
-        tuple(join_all(a.param(i) for a in fitting) for i in range(count)), fitting[0].rest,
-        join_all(a.result for a in fitting),
-    )  # fmt: skip
-
-
-def _function_in(kind: Type) -> Function | None:
-    found = [part for part in kind.parts if type(part) is Function]
-    return found[0] if len(found) == 1 else None
-
-
 def _wrong_constant(node: Node, found: Type, wanted: Type) -> bool:
     """Whether a number stands there that a check would refuse for certain."""
     return type(node) is Const and not found.parts and bool(found.mask & NUMBERS) and not proven(found, wanted)
@@ -617,56 +575,3 @@ def _primitive(node: Node) -> str | None:
     if type(node) is Call and type(node.procedure) is Global and node.procedure.cell.primitive:
         return node.procedure.cell.name
     return None
-
-
-# ---- constants -------------------------------------------------------------------------------------------------------
-
-
-def constant_type(datum: Any) -> Type:
-    """The type of a constant."""
-    match datum:
-        case True:
-            return TRUE
-        case False:
-            return FALSE
-        case int():
-            size = "natural" if 0 <= datum < FIXNUM else "negative" if -FIXNUM <= datum < 0 else ""
-            return Type(BIT[size or ("big natural" if datum > 0 else "big negative")])
-        case float():
-            return FLOAT
-        case str():
-            return STRING
-        case Symbol():
-            return SYMBOL
-        case Char():
-            return Type(BIT["char"])
-        case Keyword():
-            return Type(BIT["keyword"])
-        case bytes():
-            return Type(BIT["bytevector"])
-        case Number():
-            return _number_type(datum.text)
-        case Vector():
-            return vector_of(join_all(map(constant_type, datum.items)))
-        case List():
-            return _list_type(datum)
-    if datum is UNSPECIFIED:
-        return VOID
-    return Type(BIT["eof"]) if datum is EOF else ANY
-
-
-def _number_type(text: str) -> Type:
-    """The type of a number that Python has no like of, by its text."""
-    if text.lower().endswith("i") or "@" in text:
-        return Type(BIT["complex"])
-    return FLOAT if "inf" in text or "nan" in text else EXACT
-
-
-def _list_type(datum: List) -> Type:
-    item = flattened(join_all(map(constant_type, datum.items)))
-    if datum.tail is None:
-        return pair_of(item, list_of(item)) if datum.items else NULL
-    kind = constant_type(datum.tail)
-    for one in reversed(datum.items):
-        kind = pair_of(constant_type(one), kind)
-    return kind

@@ -1,20 +1,16 @@
 """Types: sets of values, as bits for what has no parts and as parts for what has.
 
-Comes in: nothing. Goes out: `Type`, the parts it may have, their names for people, and the questions that the checker
-asks: the join of two types, what a predicate leaves of one, whether one fits where another is expected.
+Comes in: nothing. Goes out: `Type`, the parts it may have, their names for people, the join of two types, and what a
+predicate leaves of one. Which type fits where another is expected is the business of `fitting.py`.
 
-`ANY` is the type of what nothing is known about: it fits everywhere, and everything fits it; a check at run time stands
-where it meets a type that someone wrote down. Numbers narrow in the same way: an `Integer` fits where a `Nat` is
-expected, behind a check, since `(- n 1)` would otherwise fit nowhere.
+`ANY` is the type of what nothing is known about.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache, reduce
-
-from eshkol.types.sizes import UNKNOWN, put
+from functools import reduce
 
 # ---- bits: kinds of values, each of which excludes the others --------------------------------------------------------
 
@@ -148,7 +144,7 @@ class Function:
 Part = PairOf | ListOf | VectorOf | RecordOf | TensorOf | TypeVariable | ValuesOf | Named | Function
 
 # The bits of the values that a part may have among them.
-_COVER = {
+COVER = {
     PairOf: PAIR, ListOf: PAIR | NULL_BIT, VectorOf: VECTOR, RecordOf: RECORD, TensorOf: TENSOR,
     TypeVariable: EVERYTHING, ValuesOf: 0, Function: PROCEDURE,
 }  # fmt: skip
@@ -197,7 +193,7 @@ def cover(kind: Type) -> int:
     """The kinds of values that may be among those of a type."""
     mask = kind.mask
     for part in kind.parts:
-        mask |= cover(part.type) if isinstance(part, Named) else _COVER[type(part)]
+        mask |= cover(part.type) if isinstance(part, Named) else COVER[type(part)]
     return mask
 
 
@@ -344,7 +340,7 @@ def _add(parts: list[Part], part: Part, mask: int) -> int:
             case Function(), Function():
                 del parts[index]
                 return mask | PROCEDURE
-    bits = _COVER.get(type(part), 0)
+    bits = COVER.get(type(part), 0)
     if bits and type(part) not in (ListOf, TypeVariable) and mask & bits == bits:
         return mask  # the bit says it already
     parts.append(part)
@@ -385,7 +381,7 @@ def narrowed(kind: Type, by: Type) -> Type:
     parts: list[Part] = []
     covered = cover(by)
     for part in kind.parts:
-        bits = _COVER[type(part)]
+        bits = COVER[type(part)]
         if type(part) is TypeVariable:
             return by
         if type(part) is ListOf and not any(type(p) is ListOf for p in by.parts):
@@ -393,10 +389,10 @@ def narrowed(kind: Type, by: Type) -> Type:
                 mask |= NULL_BIT
             if covered & PAIR:
                 parts.append(PairOf(part.item, Type(0, (part,))))
-        elif by.mask & bits or any(_COVER[type(p)] & bits and _alike(p, part) for p in by.parts):
+        elif by.mask & bits or any(COVER[type(p)] & bits and _alike(p, part) for p in by.parts):
             parts.append(part)
     for other in by.parts:
-        bits = _COVER[type(other)]
+        bits = COVER[type(other)]
         if kind.mask & bits and other not in parts:
             parts.append(other)
             mask &= ~bits
@@ -425,7 +421,7 @@ def without(kind: Type, gone: Type) -> Type:
                 parts.append(PairOf(part.item, Type(0, (part,))))
                 continue
         elif type(part) is ListOf or (
-            type(part) is not TypeVariable and (gone.mask & _COVER[type(part)] or part in gone.parts)
+            type(part) is not TypeVariable and (gone.mask & COVER[type(part)] or part in gone.parts)
         ):
             continue
         parts.append(part)
@@ -442,203 +438,3 @@ def can_meet(a: Type, b: Type) -> bool:
     if common == RECORD and not (a.mask | b.mask) & RECORD:
         return any(p == q for p in opened(a).parts for q in opened(b).parts if type(p) is RecordOf)
     return True
-
-
-# ---- what fits where -------------------------------------------------------------------------------------------------
-
-_Seen = frozenset[tuple[object, object]]
-
-
-def fits(a: Type, b: Type) -> bool:
-    """Whether values of one type may stand where the other is expected; some of them behind a check."""
-    return _fits(a, b, False, frozenset())
-
-
-@lru_cache(maxsize=1 << 14)
-def _proven(a: Type, b: Type) -> bool:
-    return _fits(a, b, True, frozenset())
-
-
-def proven(a: Type, b: Type) -> bool:
-    """Whether all values of one type are of the other: no check is needed."""
-    if a is b or b is ANY:
-        return True
-    if a is ANY:
-        return False
-    if not a.parts and not a.mask & ~b.mask:
-        return True
-    return _proven(a, b)
-
-
-def _fits(a: Type, b: Type, strict: bool, seen: _Seen) -> bool:
-    if a is b or b is ANY:
-        return True
-    if a is ANY:
-        return not strict
-    missing = a.mask & ~b.mask
-    if missing and not strict and missing & NUMBERS and a.mask & b.mask & NUMBERS:
-        missing &= ~NUMBERS  # numbers narrow
-    if (missing or a.parts) and any(type(p) is Named for p in (*a.parts, *b.parts)):
-        if (a, b) in seen:
-            return True
-        seen = seen | {(a, b)}
-        return _fits(opened(a), opened(b), strict, seen)
-    if missing:
-        inside = 0
-        for part in b.parts:
-            if type(part) is ListOf:
-                inside |= NULL_BIT if strict else PAIR | NULL_BIT
-            elif type(part) is not TypeVariable and (not strict or _holds_anything(part)):
-                inside |= _COVER[type(part)]
-        if missing & ~inside:
-            return False
-    return all(_part_fits(part, b, strict, seen) for part in a.parts)
-
-
-def _holds_anything(part: Part) -> bool:
-    return part.item is ANY if type(part) is VectorOf else type(part) is PairOf and part.first is part.rest is ANY
-
-
-def _part_fits(part: Part, b: Type, strict: bool, seen: _Seen) -> bool:
-    if type(part) is TypeVariable:
-        return part in b.parts
-    bits = _COVER[type(part)]
-    if b.mask & bits == bits and bits:
-        return True
-    if any(_one_fits(part, other, strict, seen) for other in b.parts):
-        return True
-    if type(part) is ListOf:  # as what is empty, or a pair
-        parted = Type(NULL_BIT, (PairOf(part.item, Type(0, (part,))),))
-        return not any(type(p) is ListOf for p in b.parts) and _covers_both(b) and _fits(parted, b, strict, seen)
-    return False
-
-
-def _covers_both(b: Type) -> bool:
-    return bool(cover(b) & NULL_BIT and cover(b) & PAIR)
-
-
-def _one_fits(a: Part, b: Part, strict: bool, seen: _Seen) -> bool:
-    match a, b:
-        case PairOf(first, rest), PairOf(to_first, to_rest):
-            return _fits(first, to_first, strict, seen) and _fits(rest, to_rest, strict, seen)
-        case PairOf(first, rest), ListOf(item):
-            return _fits(first, item, strict, seen) and _fits(rest, Type(0, (b,)), strict, seen)
-        case ListOf(x), ListOf(y):
-            return _fits(x, y, strict, seen)
-        case VectorOf(x, n), VectorOf(y, m):
-            if n != m and m is not None and (strict or n is not None):
-                return False
-            return _fits(x, y, strict, seen) and (y is ANY or _fits(y, x, strict, seen))
-        case TensorOf(dtype, dims), TensorOf(to_dtype, to_dims):
-            return _dtype_fits(dtype, to_dtype, strict) and _dims_fit(dims, to_dims, strict)
-        case ValuesOf(items), ValuesOf(others):
-            return len(items) == len(others) and all(
-                _fits(x, y, strict, seen) for x, y in zip(items, others, strict=True)
-            )
-        case Function(arrows), Function(others):
-            return all(any(_arrow_fits(x, y, strict, seen) for x in arrows) for y in others)
-    return a == b
-
-
-def _dtype_fits(a: str | None, b: str | None, strict: bool) -> bool:
-    return b is None or a == b or (a is None and not strict)
-
-
-def _dims_fit(a: tuple[str | int, ...] | None, b: tuple[str | int, ...] | None, strict: bool) -> bool:
-    if b is None:
-        return True
-    if a is None:
-        return not strict
-    return len(a) == len(b) and all(x == y or y == "_" or (x == "_" and not strict) for x, y in zip(a, b, strict=True))
-
-
-def _arrow_fits(a: Arrow, b: Arrow, strict: bool, seen: _Seen) -> bool:
-    if a.variables:
-        a = substituted_arrow(a, dict.fromkeys(a.variables, ANY))
-    least, most = len(b.params) - b.optional, len(b.params)
-    if not a.takes(least) or not a.takes(most) or (b.rest is not None and a.rest is None):
-        return False
-    if not all(_fits(b.param(i), a.param(i), strict, seen) for i in range(most)):
-        return False
-    if b.rest is not None and a.rest is not None and not _fits(b.rest, a.rest, strict, seen):
-        return False
-    return b.result == VOID or _fits(a.result, b.result, strict, seen)
-
-
-# ---- sizes -----------------------------------------------------------------------------------------------------------
-
-
-def sizes_in(kind: Type) -> list[tuple[int | str, ...]]:
-    """The shapes that stand in a type, at its surface."""
-    found: list[tuple[int | str, ...]] = []
-    for part in kind.parts:
-        if type(part) is TensorOf and part.dims is not None:
-            found.append(part.dims)
-        elif type(part) is VectorOf and part.length is not None:
-            found.append((part.length,))
-    return found
-
-
-def resized(kind: Type, sizes: dict[str, int | str]) -> Type:
-    """A type with sizes for names of sizes."""
-    if not sizes or not kind.parts:
-        return kind
-    parts: list[Part] = []
-    for part in kind.parts:
-        match part:
-            case TensorOf(dtype, dims) if dims is not None:
-                parts.append(TensorOf(dtype, tuple(put(size, sizes) for size in dims)))
-            case VectorOf(item, length) if length is not None:
-                parts.append(VectorOf(item, put(length, sizes)))
-            case _:
-                parts.append(part)
-    return Type(kind.mask, tuple(parts))
-
-
-def solved(wanted: Type, given: Type, sizes: dict[str, int | str]) -> None:
-    """Take in what the shape of an argument says of the names in the shape that is wanted."""
-    for dims, found in zip(sizes_in(wanted), sizes_in(given), strict=False):
-        if len(dims) == len(found):
-            for name, size in zip(dims, found, strict=True):
-                if isinstance(name, str) and name.isidentifier() and sizes.get(name, UNKNOWN) == UNKNOWN:
-                    sizes[name] = size
-
-
-# ---- type variables --------------------------------------------------------------------------------------------------
-
-
-def substituted(kind: Type, by: dict[TypeVariable, Type]) -> Type:
-    """A type with types in place of variables."""
-    if kind is ANY or not kind.parts:
-        return kind
-    result = Type(kind.mask)
-    for part in kind.parts:
-        match part:
-            case TypeVariable():
-                new = by.get(part, Type(0, (part,)))
-            case PairOf(first, rest):
-                new = pair_of(substituted(first, by), substituted(rest, by))
-            case ListOf(item):
-                new = list_of(substituted(item, by))
-            case VectorOf(item, length):
-                new = vector_of(substituted(item, by), length)
-            case ValuesOf(items):
-                new = Type(0, (ValuesOf(tuple(substituted(i, by) for i in items)),))
-            case Function(arrows):
-                new = function(*(substituted_arrow(arrow, by) for arrow in arrows))
-            case _:
-                new = Type(0, (part,))
-        if new is ANY:
-            return ANY
-        result = join(result, new)
-    return result
-
-
-def substituted_arrow(arrow: Arrow, by: dict[TypeVariable, Type]) -> Arrow:
-    return Arrow(
-        tuple(substituted(p, by) for p in arrow.params),
-        None if arrow.rest is None else substituted(arrow.rest, by),
-        substituted(arrow.result, by),
-        arrow.optional,
-        tuple(v for v in arrow.variables if v not in by),
-    )

@@ -73,11 +73,12 @@ def _rooted(masks: Sequence[int]) -> int:
 
 def _power(masks: Sequence[int]) -> int:
     base, exponent = masks
-    if not exponent & ~NATURALS and not base & ~REALS:
-        return _CLOSED(base & EXACTS) | base & FLOAT if base & EXACTS else FLOAT
-    if not exponent & ~INTEGERS and not base & ~REALS:
-        return (EXACTS if base & EXACTS else 0) | base & FLOAT
-    return NUMBERS
+    if base & ~REALS or exponent & ~INTEGERS:
+        return NUMBERS
+    inexact = FLOAT | BIT["natural"] if base & FLOAT else 0  # to the power 0 it is an exact 1
+    if not base & EXACTS:
+        return inexact
+    return inexact | (EXACTS if exponent & ~NATURALS else _CLOSED(base & EXACTS))
 
 
 def _rounded(masks: Sequence[int]) -> int:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from eshkol.errors import BadType, LanguageError
-from eshkol.lang.core import Call, Cell, Const, Global, Lambda, Local, Node
+from eshkol.lang.core import Call, Cell, Const, Global, Lambda, Local, Node, Variable
 from eshkol.lang.datum import UNSPECIFIED
 from eshkol.lang.report import bad
 from eshkol.lang.source import Place
+from eshkol.types.fitting import fits
 from eshkol.types.kinds import (
     BIT,
     EXACTS,
@@ -30,7 +31,6 @@ from eshkol.types.kinds import (
     VectorOf,
     can_meet,
     cover,
-    fits,
     narrowed,
     shown,
     without,
@@ -57,6 +57,18 @@ def kind_name(kind: Type) -> str:
     if text[0].islower() and any(isinstance(part, TypeVariable) for part in kind.parts):
         return f"a value of type {text}"
     return f"{'an' if text[0] in 'AEIO' else 'a'} {text}" if text[0] != "(" else f"a {text}"
+
+
+def declared_as(kind: Type, target: Variable | Cell) -> Expected:
+    return Expected(
+        kind, f"{target.name} is declared to be", "", target.place, True, True,
+        f"{target.name} is declared to be {kind_name(kind)}, but is",
+    )  # fmt: skip
+
+
+def gives(name: str, kind: Type, place: Place | None) -> Expected:
+    return Expected(kind, f"{name} is declared to give", "", place, True, False,
+                    f"{name} is declared to give {kind_name(kind)}, but gives")  # fmt: skip
 
 
 def mismatch(expected: Expected, found: Type, node: Node) -> LanguageError:
