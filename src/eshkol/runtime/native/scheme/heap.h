@@ -89,6 +89,7 @@ typedef struct Heap {
     uint8_t class_of[LARGEST_CELL / 8 + 1]; /* by words / 8, rounded up, above SMALL_WORDS */
 
     uint64_t since, threshold; /* bytes handed out since the last collection; how many cause the next */
+    uint64_t share;         /* of the threshold: less where collections of the young take long */
     uint32_t touched;       /* a list of blocks */
     uint64_t whole_at;      /* bytes alive, and of code, that cause a collection of all */
     bool marking;           /* one is under way: marking in slices, of which there were so many */

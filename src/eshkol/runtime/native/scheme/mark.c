@@ -297,7 +297,7 @@ INLINE bool drain(Heap *heap, Way way, Budget *budget) {
             uintptr_t entry = *--marker.next;
             if (entry & IS_PIECE) {
                 uint64_t from = *--marker.next;
-                if (budget) budget->objects -= PIECE / 2;
+                if (budget) budget->objects -= PIECE;
                 trace_vector(&marker, way, (const Vector *)(entry - IS_PIECE), from);
                 continue;
             }
