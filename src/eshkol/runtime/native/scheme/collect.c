@@ -3,8 +3,8 @@
  * In: requests for memory that are due, and the wishes of programs. Out: free cells and blocks, finalizers that have
  * run, names that are forgotten, and statistics. A collection of the young costs what survives it, the roots and the
  * stack; it comes after so many bytes that this is little. One of all begins when the old are half as many again as the
- * last one left, and ends, slice by slice, when they are at most about twice as many. It happens at once where a program asks for
- * it and where memory has run out.
+ * last one left, and ends, slice by slice, when they are about twice as many. It happens at once where a program asks
+ * for it and where memory has run out.
  */
 #define _GNU_SOURCE
 #include "heap.h"
@@ -15,7 +15,8 @@ enum { STACK_CLEARED = 16 << 10 };
 enum { LEAST_GROWTH = 8 << 20 /* of the old */, SMALL = 64 << 20 /* bytes alive */ };
 enum { LONG = 10000000, SHORT = 4000000 /* nanoseconds of a collection of the young */, LEAST_SHARE = 1 << 20 };
 enum { LONG_VECTOR = 1 << 16 /* items: more than a cell holds */ };
-enum { SLICE = 8000000 /* nanoseconds */, SLICE_OBJECTS = 1 << 16, MOST_OBJECTS = 1 << 20, OBJECT = 32 /* bytes, roughly */ };
+enum { SLICE = 8000000 /* nanoseconds */, SLICE_OBJECTS = 1 << 16, MOST_OBJECTS = 1 << 20 };
+enum { OBJECT = 32 /* bytes, roughly */ };
 enum { RELEASED = 512 /* blocks whose pages go back to the system at a time */ };
 
 static uint64_t read_clock(clockid_t clock) {
