@@ -3,8 +3,8 @@
  * In: requests for memory that are due, and the wishes of programs. Out: free cells and blocks, finalizers that have
  * run, names that are forgotten, and statistics. A collection of the young costs what survives it, the roots and the
  * stack; it comes after so many bytes that this is little. One of all begins when the old are half as many again as the
- * last one left, and ends, slice by slice, when they are about twice as many. It happens at once where a program asks for
- * it and where memory has run out.
+ * last one left, and ends, slice by slice, when they are about twice as many. It happens at once where a program asks
+ * for it and where memory has run out.
  */
 #define _GNU_SOURCE
 #include "heap.h"
@@ -13,8 +13,10 @@
 
 enum { STACK_CLEARED = 16 << 10 };
 enum { LEAST_GROWTH = 8 << 20 /* of the old */, SMALL = 64 << 20 /* bytes alive */ };
+enum { LONG = 10000000, SHORT = 4000000 /* nanoseconds of a collection of the young */, LEAST_SHARE = 1 << 20 };
 enum { LONG_VECTOR = 1 << 16 /* items: more than a cell holds */ };
-enum { SLICE = 8000000 /* nanoseconds */, SLICE_OBJECTS = 1 << 16, MOST_OBJECTS = 1 << 20, OBJECT = 32 /* bytes, roughly */ };
+enum { SLICE = 8000000 /* nanoseconds */, SLICE_OBJECTS = 1 << 16, MOST_OBJECTS = 1 << 20 };
+enum { OBJECT = 32 /* bytes, roughly */ };
 enum { RELEASED = 512 /* blocks whose pages go back to the system at a time */ };
 
 static uint64_t read_clock(clockid_t clock) {
@@ -33,8 +35,14 @@ static void set_threshold(Context *context, const char *stack_low) {
     Heap *heap = context->heap;
     uint64_t stack = 0;
     for (Entry *entry = context->entry; entry; entry = entry->outer) stack = (uint64_t)(entry->base - stack_low);
-    heap->threshold = THRESHOLD + stack; /* the stack is looked at as well */
+    heap->threshold = heap->share + stack; /* the stack is looked at as well */
     heap->since = 0;
+}
+
+/* Much may survive, or much may have been written to: then it is better to look sooner. */
+static void set_share(Heap *heap, uint64_t took) {
+    if (took > LONG && heap->share > LEAST_SHARE) heap->share /= 2;
+    else if (took < SHORT && heap->share < THRESHOLD) heap->share *= 2;
 }
 
 static void set_goal(Heap *heap) {
@@ -48,7 +56,7 @@ static void set_outside(Heap *heap) {
 }
 
 void esk_set_up_collections(Heap *heap) {
-    heap->threshold = THRESHOLD;
+    heap->threshold = heap->share = THRESHOLD;
     heap->outside_threshold = LEAST_OUTSIDE;
     heap->touched = NO_BLOCK;
     set_goal(heap);
@@ -204,14 +212,16 @@ static void mark_slice(Heap *heap, uint64_t grown) {
 static void collect_young(Context *context, char *stack_low) {
     Heap *heap = context->heap;
     const HeapWatcher *watcher = begin(context);
-    uint64_t before = heap->live;
+    uint64_t before = heap->live, start = read_clock(CLOCK_THREAD_CPUTIME_ID);
     esk_mark_young(context, stack_low);
+    set_share(heap, read_clock(CLOCK_THREAD_CPUTIME_ID) - start);
     run_finalizers(heap, heap->finalizers_old, false);
     esk_drop_symbols(heap, false);
     sweep_young(heap);
     if (heap->marking) mark_slice(heap, heap->live > before ? heap->live - before : 0);
     else if (heap->stress || all_alive(heap) > heap->whole_at) {
-        heap->marking = true; /* the next collection of the young begins it */
+        heap->marking = true; /* the next collection of the young begins it, and has more to do */
+        if (heap->share >= 4 * LEAST_SHARE) heap->share /= 4;
         heap->slices = 0;
     }
     end(context, watcher, stack_low, RELEASED);

@@ -122,7 +122,7 @@ void esk_release_pages(Heap *heap, uint64_t most) {
     if (heap->lowest_free > heap->top) heap->lowest_free = heap->top;
 }
 
-/* ---- runs --------------------------------------------------------------------------------------------------------- */
+/* ---- runs ------------------------------------------------------------------------------------------------------- */
 
 /* What is left of the runs is free again. */
 static void drop_run(Heap *heap, Bump *bump, const SizeClass *class) {
@@ -446,9 +446,9 @@ const Primitive esk_heap_primitives[] = {
     ESK_PRIMITIVE_1("%heap-statistic", "(%heap-statistic which)", heap_statistic,
                     "One of the numbers of heap-statistics, by its place in that list, from 0."),
     ESK_PRIMITIVE_0("heap-statistics", "(heap-statistics)", heap_statistics,
-                    "What is known of the heap, an association list. Bytes: live after the last collection, allocated so "
-                    "far, resident in memory, and the limit. Collections: all of them, and those that went through the "
-                    "whole heap. Pauses, in which the program waited for a collection that it had not asked for: how many, "
-                    "how long together, and the longest, by the clock and by the processor time that it took."),
+                    "What is known of the heap, an association list. Bytes: live after the last collection, allocated "
+                    "so far, resident in memory, and the limit. Collections: all of them, and those that went through "
+                    "the whole heap. Pauses, in which the program waited for a collection that it had not asked for: "
+                    "how many, how long together, and the longest, by the clock and by the processor time of one."),
     {0},
 };

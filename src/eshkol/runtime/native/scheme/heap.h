@@ -43,7 +43,7 @@ typedef struct {
     uint8_t class;    /* of cells */
     uint8_t resident; /* whether it may have pages */
     uint8_t touched;  /* whether memory of it was handed out since the last collection */
-    uint32_t span;    /* of a large object: its blocks; of its tail: how many blocks back it begins; of cells: the old */
+    uint32_t span;    /* of a large object: its blocks; of its tail: how many back it begins; of cells: the old */
     union {
         uint32_t next;    /* of cells: another block of the class with free cells */
         uint32_t counted; /* of a large object: whether heap->live has it */
@@ -89,6 +89,7 @@ typedef struct Heap {
     uint8_t class_of[LARGEST_CELL / 8 + 1]; /* by words / 8, rounded up, above SMALL_WORDS */
 
     uint64_t since, threshold; /* bytes handed out since the last collection; how many cause the next */
+    uint64_t share;         /* of the threshold: less where collections of the young take long */
     uint32_t touched;       /* a list of blocks */
     uint64_t whole_at;      /* bytes alive, and of code, that cause a collection of all */
     bool marking;           /* one is under way: marking in slices, of which there were so many */
@@ -220,7 +221,8 @@ void esk_mark_all(Context *, char *stack_low);
 /* units.c. An address counts as the distance from units_base, and lies within units_extent. */
 void esk_reach_unit(Heap *, uint64_t offset);
 bool esk_next_constants(Heap *, const Value **, uint64_t *count); /* of a unit that was reached; false: of none */
-bool esk_new_constants(Heap *, uint64_t *unit, const Value **, uint64_t *count); /* of the next that is new, from 0 on */
+/* of the next unit that is new, from 0 on */
+bool esk_new_constants(Heap *, uint64_t *unit, const Value **, uint64_t *count);
 void esk_forget_reached(Heap *);       /* none was reached */
 uint64_t esk_units_weight(const Heap *); /* bytes that go with them */
 uint64_t esk_sweep_units(Heap *); /* the same of those that are alive */

@@ -31,7 +31,7 @@ enum {
 
 typedef enum {
     YOUNG,       /* what is not marked is young: mark it */
-    YOUNG_AMONG, /* the same while all is being marked in slices: the old waits for the next slice, unless it was reached */
+    YOUNG_AMONG, /* the same while all is marked in slices: the old waits for the next one, unless it was reached */
     ALL,         /* everything, young and old */
     CHECK        /* nothing may refer to what is not marked */
 } Way;
@@ -110,7 +110,8 @@ __attribute__((noinline)) static void leave_waiting(Heap *heap, Object *object) 
     stack->items[stack->depth++] = (uintptr_t)object;
 }
 
-__attribute__((noinline, cold)) static _Noreturn void forgotten(const Heap *heap, const Object *from, const Object *to) {
+__attribute__((noinline, cold)) static _Noreturn void forgotten(const Heap *heap, const Object *from,
+                                                                const Object *to) {
     fprintf(stderr, "Eshkol's collector: %s at %p refers to %s at %p, which %s\n", esk_tag_words[from->type],
             (const void *)from, esk_tag_words[to->type], (const void *)to,
             heap->alive == heap->marked ? "is young: a store was not followed by esk_written" : "was not reached");
@@ -297,7 +298,7 @@ INLINE bool drain(Heap *heap, Way way, Budget *budget) {
             uintptr_t entry = *--marker.next;
             if (entry & IS_PIECE) {
                 uint64_t from = *--marker.next;
-                if (budget) budget->objects -= PIECE / 2;
+                if (budget) budget->objects -= PIECE;
                 trace_vector(&marker, way, (const Vector *)(entry - IS_PIECE), from);
                 continue;
             }

@@ -186,7 +186,8 @@ static uint32_t sweep_values(Context *context, Tape *tape, const Chunk *chunk, u
 
 /* What the library needs to go on: #(procedure adjoint inputs). */
 static Value custom_step(Context *context, Tape *tape, uint32_t index) {
-    while (esk_integer(esk_car(esk_car(tape->custom))) > index) esk_store(context, &tape->custom, esk_cdr(tape->custom));
+    while (esk_integer(esk_car(esk_car(tape->custom))) > index)
+        esk_store(context, &tape->custom, esk_cdr(tape->custom));
     Value row = esk_car(tape->custom), step = esk_make_vector(context, 3, ESK_FALSE);
     Value *items = ((Vector *)esk_pointer(step))->items;
     items[0] = esk_car(esk_cdr(row));

@@ -266,7 +266,8 @@ static inline void esk_set_cdr(Context *context, Value p, Value v) {
 void *esk_allocate(Context *, size_t bytes, int type);
 Value esk_cons(Context *, Value car, Value cdr);
 Value esk_make_vector(Context *, int64_t length, Value fill);
-void esk_make_old(Context *, Vector *); /* a long one, of which all items are the same; it may only be stored in as above */
+/* a long one, of which all items are the same; from now on it is stored in as is said above */
+void esk_make_old(Context *, Vector *);
 Value esk_make_string(Context *, int64_t length, uint32_t fill);
 Value esk_make_bytevector(Context *, int64_t length, uint8_t fill);
 Value esk_string_utf8(Context *, const char *bytes, int64_t count); /* invalid UTF-8 becomes U+FFFD */
