@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from compiled import in_session, outcome, written
 
 from effort import amount
@@ -88,9 +89,11 @@ def program(seed: int) -> tuple[str, str]:
     return BEGIN + body, BEGIN + defined + plain
 
 
-def test_random_programs_mean_the_same() -> None:
+def test_random_programs_mean_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ESHKOL_CHECK", "1")  # core forms are verified
+
     def work(session: Session) -> None:
-        for seed in range(amount(6, 2)):
+        for seed in range(amount(40, 3)):
             known, plain = program(seed)
             found, oracle = outcome(session, known), outcome(session, plain)
             assert (found.output, found.error) == (oracle.output, oracle.error), known
