@@ -190,3 +190,17 @@ def test_long_lists_need_no_stack() -> None:
         assert written(session, text) == "300000"
 
     in_session(work)
+
+
+def test_a_list_that_is_changed_while_its_end_is_wrong() -> None:
+    """The library would find nothing wrong with what the list is by now."""
+    text = f"""{BEGIN}(define items (cons 1 (cons 2 3)))
+(write (map (lambda (x) (if (= x 2) (set-cdr! items '())) (* 10 x)) items))"""
+
+    def work(session: Session) -> None:
+        found = outcome(session, text)
+        assert found.error is not None
+        assert "expected a pair as argument 1, but got 3" in found.error
+        assert found.output == ""
+
+    in_session(work)
