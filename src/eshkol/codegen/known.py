@@ -3,7 +3,8 @@
 Comes in: a call of one of them. Goes out: its template, made from a text that says what the library's own definition
 (lib/eshkol/lists.esk) does with one list. Wherever that ends with an error, the text goes through the list again by
 the library's procedure, with a procedure that does nothing, so that the error is told by it: `again`. Should the list
-be another by then, there is an error nevertheless.
+be another by then, there is an error nevertheless. The texts are loops without frames, so that a trace does not tell of
+procedures that no one wrote.
 """
 
 from __future__ import annotations
@@ -31,16 +32,12 @@ TEXTS = {  # the parameters, of which the first is called, with how many argumen
     ),
     "map": (
         ["f", "list"], 1,
-        """(fix collect (rest result)
-             (if (pair? rest)
-                 (collect (cdr rest) (cons (f (car rest)) result))
-                 (if (null? rest) (reverse result) (begin (again values list) (car rest))))
-             (fix loop (rest depth)
-               (if (pair? rest)
-                   (let ((first (f (car rest))))
-                     (cons first (if (< depth 200) (loop (cdr rest) (+ depth 1)) (collect (cdr rest) nil))))
-                   (if (null? rest) nil (begin (again values list) (car rest))))
-               (if (vector? list) (list->vector (loop (vector->list list) 0)) (loop list 0))))""",
+        f"""(let loop ((rest {_ITEMS}) (result nil))
+              (if (pair? rest)
+                  (loop (cdr rest) (cons (f (car rest)) result))
+                  (if (null? rest)
+                      (if (vector? list) (list->vector (reverse result)) (reverse result))
+                      (begin (again values list) (car rest)))))""",
     ),
     "filter": (
         ["f", "list"], 1,
@@ -107,8 +104,6 @@ class _Text:
                 return Const(place, List())
             case "nothing":
                 return Const(place, UNSPECIFIED)
-            case str() if data.isdigit():
-                return Const(place, int(data))
             case str():
                 return Local(place, env[data]) if data in env else Global(place, Cell(PRIMITIVES, data, primitive=True))
             case ["if", *parts]:
