@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from compiled import in_session, outcome, written
 
 from effort import amount
@@ -88,9 +89,11 @@ def program(seed: int) -> tuple[str, str]:
     return BEGIN + body, BEGIN + defined + plain
 
 
-def test_random_programs_mean_the_same() -> None:
+def test_random_programs_mean_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ESHKOL_CHECK", "1")  # core forms are verified
+
     def work(session: Session) -> None:
-        for seed in range(amount(6, 2)):
+        for seed in range(amount(40, 3)):
             known, plain = program(seed)
             found, oracle = outcome(session, known), outcome(session, plain)
             assert (found.output, found.error) == (oracle.output, oracle.error), known
@@ -185,5 +188,19 @@ def test_long_lists_need_no_stack() -> None:
 
     def work(session: Session) -> None:
         assert written(session, text) == "300000"
+
+    in_session(work)
+
+
+def test_a_list_that_is_changed_while_its_end_is_wrong() -> None:
+    """The library would find nothing wrong with what the list is by now."""
+    text = f"""{BEGIN}(define items (cons 1 (cons 2 3)))
+(write (filter (lambda (x) (if (= x 2) (set-cdr! items '())) #t) items))"""
+
+    def work(session: Session) -> None:
+        found = outcome(session, text)
+        assert found.error is not None
+        assert "expected a pair as argument 1, but got 3" in found.error
+        assert found.output == ""
 
     in_session(work)

@@ -106,9 +106,8 @@ class _Encoder:
                 return ["F", list(map(self.variable, variables)), list(map(self.node, lambdas)), self.node(body)]
             case Call(procedure=procedure, args=args):
                 return ["C", self.node(procedure), *map(self.node, args)]
-            case Escape(
-                body=body, procedure=procedure
-            ):  # whoever comes to the call gives up, but may know what is in it
+            case Escape(body=body, procedure=procedure):
+                # whoever comes to the call gives up, but procedures that are made in the body may be asked for
                 return ["q", ["C", self.node(procedure), ["n"]], self.node(body)]
             case Prim(name=name, args=args):
                 return ["P", name, *map(self.node, args)]

@@ -2,7 +2,10 @@
 
 Comes in: a call of one of them. Goes out: its template, made from a text that says what the library's own definition
 (lib/eshkol/lists.esk) does with one list. Wherever that ends with an error, the text goes through the list again by
-the library's procedure, with a procedure that does nothing, so that the error is told by it: `again`.
+the library's procedure, with a procedure that does nothing, so that the error is told by it: `again`. Should the list
+be another by then, there is an error nevertheless. The texts are loops without frames, so that a trace does not tell of
+procedures that no one wrote. `map` is not among them: as a loop it has to make its list twice, and the library's
+recursion took less time.
 """
 
 from __future__ import annotations
@@ -26,41 +29,28 @@ TEXTS = {  # the parameters, of which the first is called, with how many argumen
         f"""(let loop ((rest {_ITEMS}))
               (if (pair? rest)
                   (begin (f (car rest)) (loop (cdr rest)))
-                  (if (null? rest) nothing (again values list))))""",
-    ),
-    "map": (
-        ["f", "list"], 1,
-        """(fix collect (rest result)
-             (if (pair? rest)
-                 (collect (cdr rest) (cons (f (car rest)) result))
-                 (if (null? rest) (reverse result) (again values list)))
-             (fix loop (rest depth)
-               (if (pair? rest)
-                   (let ((first (f (car rest))))
-                     (cons first (if (< depth 200) (loop (cdr rest) (+ depth 1)) (collect (cdr rest) nil))))
-                   (if (null? rest) nil (again values list)))
-               (if (vector? list) (list->vector (loop (vector->list list) 0)) (loop list 0))))""",
+                  (if (null? rest) nothing (begin (again values list) (car rest)))))""",
     ),
     "filter": (
         ["f", "list"], 1,
         """(let loop ((rest list) (result nil))
              (if (pair? rest)
                  (let ((element (car rest))) (loop (cdr rest) (if (f element) (cons element result) result)))
-                 (if (null? rest) (reverse result) (again values list))))""",
+                 (if (null? rest) (reverse result) (begin (again values list) (car rest)))))""",
     ),
     "remove": (
         ["f", "list"], 1,
         """(let loop ((rest list) (result nil))
              (if (pair? rest)
                  (let ((element (car rest))) (loop (cdr rest) (if (f element) result (cons element result))))
-                 (if (null? rest) (reverse result) (again values list))))""",
+                 (if (null? rest) (reverse result) (begin (again values list) (car rest)))))""",
     ),
     "fold-left": (
         ["f", "initial", "list"], 2,
         """(let loop ((rest list) (result initial))
              (if (pair? rest)
                  (loop (cdr rest) (f result (car rest)))
-                 (if (null? rest) result (again cons initial list))))""",
+                 (if (null? rest) result (begin (again cons initial list) (car rest)))))""",
     ),
 }  # fmt: skip
 _TOKEN = re.compile(r"[()]|[^\s()]+")
@@ -106,8 +96,6 @@ class _Text:
                 return Const(place, List())
             case "nothing":
                 return Const(place, UNSPECIFIED)
-            case str() if data.isdigit():
-                return Const(place, int(data))
             case str():
                 return Local(place, env[data]) if data in env else Global(place, Cell(PRIMITIVES, data, primitive=True))
             case ["if", *parts]:
