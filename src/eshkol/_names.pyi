@@ -3313,7 +3313,7 @@ float64: DType
 def float8_matmul(
     x: TensorLike,
     y: TensorLike,
-    scale: TensorLike | None = None,
+    scale: TensorLike | builtins.float = 1.0,
     formats: builtins.tuple[builtins.str, builtins.str] = ...,
     dtype: DType | builtins.str | None = 'float32',
 ) -> Tensor:
@@ -5455,7 +5455,8 @@ def paged_attention(
     """Attention of batch × heads × queries × dim to the keys of each sample, which lie in pages.
 
     Pages are pages × places × heads × dim; a row of the table says which ones a sample has, and lengths of how many
-    places there are keys: entries for what is beyond them are not looked at. A multiple of query heads shares keys.
+    places there are keys: entries for what is beyond them are not looked at, the others are checked. A multiple of
+    query heads shares keys.
 
     Arguments:
         query: who attends: batch × heads × queries × dim
