@@ -416,6 +416,16 @@ class Op:
         return found
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KernelOp(Op):
+    """An operation that passes put into graphs: users do not call it, and derivatives have been taken before."""
+
+    function: Callable[..., Any] | None = None
+    group: str = STRUCTURE
+    method: bool = False
+    derivative: Derivative | None = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
+
+
 @dataclass(frozen=True)
 class TensorInput:
     """A parameter of an op that is a tensor."""

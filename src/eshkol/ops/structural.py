@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eshkol.ops.dtypes import DType, Number, of
-from eshkol.ops.row import HOST, STRUCTURE, Aval, HasAval, Linear, NoDerivative, Op, Pull, Shape, Value, row
+from eshkol.ops.row import HOST, STRUCTURE, Aval, HasAval, KernelOp, Linear, NoDerivative, Op, Pull, Shape, Value, row
 
 
 class Constant(NamedTuple):
@@ -117,17 +117,13 @@ def _seen_as(x: Any, dtype: DType, shape: Shape) -> Any:
     return np.ascontiguousarray(x).reshape(-1).view(dtype.numpy).reshape(shape)
 
 
-_AFTER = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
-
-PAIRS: Op = row(Op(
-    name="pairs", doc="Real and imaginary parts along a last axis: the same memory.", function=None, names=("x",),
-    group=STRUCTURE, method=False, infer=_pairs, derivative=_AFTER, lower=HOST,
-    reference=lambda a, x: _seen_as(x, of(x.dtype).real, (*x.shape, 2)),
+PAIRS: Op = row(KernelOp(
+    name="pairs", doc="Real and imaginary parts along a last axis: the same memory.", names=("x",), infer=_pairs,
+    lower=HOST, reference=lambda a, x: _seen_as(x, of(x.dtype).real, (*x.shape, 2)),
 ))  # fmt: skip
-NUMBERS: Op = row(Op(
-    name="numbers", doc="The complex numbers whose parts lie along the last axis: the same memory.", function=None,
-    names=("x",), group=STRUCTURE, method=False, infer=_numbers, derivative=_AFTER, lower=HOST,
-    reference=lambda a, x: _seen_as(x, of(x.dtype).complex, x.shape[:-1]),
+NUMBERS: Op = row(KernelOp(
+    name="numbers", doc="The complex numbers whose parts lie along the last axis: the same memory.", names=("x",),
+    infer=_numbers, lower=HOST, reference=lambda a, x: _seen_as(x, of(x.dtype).complex, x.shape[:-1]),
 ))  # fmt: skip
 
 

@@ -14,12 +14,9 @@ import numpy as np
 
 from eshkol.ops import dtypes, shapes
 from eshkol.ops.contraction import wide
-from eshkol.ops.row import HOST, STRUCTURE, Aval, HasAval, NoDerivative, Op, Shape, row
+from eshkol.ops.row import HOST, Aval, HasAval, KernelOp, Op, Shape, row
 from eshkol.schedule.kernels.products import View
 from eshkol.support import threefry
-
-_AFTER = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
-
 
 LAST = ("mask", "lengths", "spans", "dropout_key")
 
@@ -123,16 +120,15 @@ def _with_sums(a: SeenAttention, q: Any, k: Any, v: Any, *masks: Any) -> tuple[A
     return np.matmul(_shared(a, weights, masks), wide(a.v.array(v))), sums.astype(np.float32)[..., 0]
 
 
-SEEN_ATTENTION: Op = row(Op(
-    name="seen_attention", doc="softmax(scale·q·kᵀ)·v of 16-bit floats that are read where they lie.", function=None,
-    names=("q", "k", "v"), group=STRUCTURE, method=False, infer=lambda a, q, *rest: Aval(a.shape, q.dtype),
-    reference=lambda a, *given: _with_sums(a, *given)[0], derivative=_AFTER, lower=HOST,
+SEEN_ATTENTION: Op = row(KernelOp(
+    name="seen_attention", doc="softmax(scale·q·kᵀ)·v of 16-bit floats that are read where they lie.",
+    names=("q", "k", "v"), infer=lambda a, q, *rest: Aval(a.shape, q.dtype),
+    reference=lambda a, *given: _with_sums(a, *given)[0], lower=HOST,
 ))  # fmt: skip
-SUMMED_ATTENTION: Op = row(Op(
+SUMMED_ATTENTION: Op = row(KernelOp(
     name="summed_attention", doc="The same, and the logarithm to base 2 of each row's sum of e^(scale·q·kᵀ).",
-    function=None, names=("q", "k", "v"), group=STRUCTURE, method=False,
-    infer=lambda a, q, *rest: (Aval(a.shape, q.dtype), Aval(a.shape[:-1], dtypes.float32)),
-    reference=_with_sums, derivative=_AFTER, lower=HOST,
+    names=("q", "k", "v"), infer=lambda a, q, *rest: (Aval(a.shape, q.dtype), Aval(a.shape[:-1], dtypes.float32)),
+    reference=_with_sums, lower=HOST,
 ))  # fmt: skip
 
 
@@ -159,10 +155,10 @@ def _paged(a: PagedAttention, q: Any, keys: Any, values: Any, table: Any, length
     return found
 
 
-PAGED_ATTENTION: Op = row(Op(
+PAGED_ATTENTION: Op = row(KernelOp(
     name="paged_kernel", doc="Attention of 16-bit floats to keys and values in pages, which a table names.",
-    function=None, names=("q", "keys", "values", "table", "lengths"), group=STRUCTURE, method=False,
-    infer=lambda a, q, *rest: Aval(a.queries, q.dtype), reference=_paged, derivative=_AFTER, lower=HOST,
+    names=("q", "keys", "values", "table", "lengths"), infer=lambda a, q, *rest: Aval(a.queries, q.dtype),
+    reference=_paged, lower=HOST,
 ))  # fmt: skip
 
 
@@ -194,8 +190,7 @@ def _gradients(
     return found[0], *(x.sum(-3, keepdims=True) for x in found[1:])
 
 
-ATTENTION_GRADIENTS: Op = row(Op(
+ATTENTION_GRADIENTS: Op = row(KernelOp(
     name="attention_gradients", doc="The gradients of q, k and v, for a cotangent of what attention gives.",
-    function=None, names=("q", "k", "v", "ct", "sums", "inner"), group=STRUCTURE, method=False,
-    infer=_infer_gradients, reference=_gradients, derivative=_AFTER, lower=HOST,
+    names=("q", "k", "v", "ct", "sums", "inner"), infer=_infer_gradients, reference=_gradients, lower=HOST,
 ))  # fmt: skip

@@ -24,7 +24,7 @@ from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.program import LaunchConfig
 from eshkol.graph.node import Node, buffer
 from eshkol.ops.dtypes import DType
-from eshkol.ops.row import HOST, STRUCTURE, Aval, NoDerivative, Op, Shape, row
+from eshkol.ops.row import HOST, Aval, KernelOp, Op, Shape, row
 from eshkol.schedule.kernels.block_factors import at_most
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import Kernel, shown
@@ -111,11 +111,9 @@ def _reference(a: BlockFourier, x: Any, table: Any) -> Any:
     return (np.swapaxes(found, 1, 2) * a.factor).reshape(a.shape).astype(table.dtype)
 
 
-BLOCK_FOURIER: Op = row(Op(
-    name="block_fourier", doc="factor · the Fourier transforms of signals, by tables.", function=None,
-    names=("x", "table"), group=STRUCTURE, method=False, infer=lambda a, x, table: Aval(a.shape, table.dtype),
-    reference=_reference, derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False),
-    lower=HOST, tolerance=2.0,
+BLOCK_FOURIER: Op = row(KernelOp(
+    name="block_fourier", doc="factor · the Fourier transforms of signals, by tables.", names=("x", "table"),
+    infer=lambda a, x, table: Aval(a.shape, table.dtype), reference=_reference, lower=HOST, tolerance=2.0,
 ))  # fmt: skip
 
 

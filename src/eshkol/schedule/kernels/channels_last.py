@@ -18,7 +18,7 @@ from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.program import LaunchConfig
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes
-from eshkol.ops.row import HOST, STRUCTURE, Aval, NoDerivative, Op, row
+from eshkol.ops.row import HOST, Aval, KernelOp, Op, row
 from eshkol.ops.shapes import count
 from eshkol.schedule.kernels.block_factors import at_most, digits
 from eshkol.schedule.kernels.emit import Emitter
@@ -80,12 +80,10 @@ class Last(NamedTuple):
         return found.reshape(shape)
 
 
-CHANNELS_LAST: Op = row(Op(
+CHANNELS_LAST: Op = row(KernelOp(
     name="channels_last", doc="A copy of a convolution's input, with so many channels last as fill chunks.",
-    function=None, names=("x",), group=STRUCTURE, method=False,
-    infer=lambda a, x: Aval((a.size // (a.chunks * CHUNK), a.chunks * CHUNK), x.dtype),
+    names=("x",), infer=lambda a, x: Aval((a.size // (a.chunks * CHUNK), a.chunks * CHUNK), x.dtype),
     reference=lambda a, x: a.copy(x), lower=HOST,
-    derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False),
 ))  # fmt: skip
 
 

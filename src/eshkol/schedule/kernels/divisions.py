@@ -15,7 +15,7 @@ import numpy as np
 from eshkol.graph.node import Node, make
 from eshkol.ops import TABLE
 from eshkol.ops.dtypes import float64, int64, uint64
-from eshkol.ops.row import STRUCTURE, Aval, NoDerivative, Op, Pull, row
+from eshkol.ops.row import Aval, KernelOp, Op, Pull, row
 from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.kernel import chosen
 
@@ -38,11 +38,10 @@ def _by(name: str) -> Op:
         assert isinstance(how, Pull)
         return how.code(e, None, i, x, lambda index: e.constant(a.number, x.dtype))
 
-    return row(Op(
-        name=f"{name}_by", doc=f"{name} by a number that is known.", function=None, names=("x",), group=STRUCTURE,
-        method=False, infer=lambda a, x: Aval(x.shape, x.dtype), elementwise=True, exact="all",
+    return row(KernelOp(
+        name=f"{name}_by", doc=f"{name} by a number that is known.", names=("x",),
+        infer=lambda a, x: Aval(x.shape, x.dtype), elementwise=True, exact="all",
         reference=lambda a, x: op.reference(None, x, np.asarray(a.number, x.dtype)), lower=Pull(code),
-        derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False),
     ))  # fmt: skip
 
 
@@ -75,11 +74,10 @@ def _as_float(e: Any, number: Any) -> Any:
     return e.bits(e.op("OR", number, e.constant(_BITS_OF_UNIT, uint64)), float64)
 
 
-BY_HALVES: Op = row(Op(
-    name="remainder_by_halves", doc="What floor division by a number that is known leaves of 64 bits.", function=None,
-    names=("x",), group=STRUCTURE, method=False, infer=lambda a, x: Aval(x.shape, x.dtype), elementwise=True,
-    exact="all", reference=lambda a, x: np.remainder(x, np.asarray(a.number, x.dtype)), lower=Pull(_by_halves),
-    derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False),
+BY_HALVES: Op = row(KernelOp(
+    name="remainder_by_halves", doc="What floor division by a number that is known leaves of 64 bits.", names=("x",),
+    infer=lambda a, x: Aval(x.shape, x.dtype), elementwise=True, exact="all",
+    reference=lambda a, x: np.remainder(x, np.asarray(a.number, x.dtype)), lower=Pull(_by_halves),
 ))  # fmt: skip
 
 

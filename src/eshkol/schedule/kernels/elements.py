@@ -26,7 +26,7 @@ from eshkol.atlas.program import VECTORS, LaunchConfig
 from eshkol.graph.node import Node
 from eshkol.ops.joining import ROLLED, concatenate
 from eshkol.ops.movement import expand, permute
-from eshkol.ops.row import STRUCTURE, Aval, NoDerivative, Op, Pull, Shape, row
+from eshkol.ops.row import Aval, KernelOp, Op, Pull, Shape, row
 from eshkol.ops.shapes import count
 from eshkol.ops.slicing import pad_constant
 from eshkol.ops.structural import CONST
@@ -48,11 +48,10 @@ CHEAP = 128  # instructions of an element, of which several are worth having und
 TURNED_TILE = 64  # elements along both sides of a tile that is turned by a block
 WORD = 4  # bytes: columns of a tile that are a word apart lie in banks of their own
 READ_FIRST = 8  # inputs that are read for all elements of a lane before anything is computed, at most
-TURNED: Op = row(Op(
-    name="turned", doc="The last two axes exchanged, in memory of its own.", function=None, names=("x",),
-    group=STRUCTURE, method=False, infer=lambda a, x: Aval((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype),
+TURNED: Op = row(KernelOp(
+    name="turned", doc="The last two axes exchanged, in memory of its own.", names=("x",),
+    infer=lambda a, x: Aval((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype),
     reference=lambda a, x: x.swapaxes(-1, -2).copy(), lower=Pull(lambda e, a, i, x: x([*i[:-2], i[-1], i[-2]])),
-    derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False),
 ))  # fmt: skip
 ROWWISE = frozenset(
     {concatenate, pad_constant, PLACED, TURNED}

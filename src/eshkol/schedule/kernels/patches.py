@@ -16,7 +16,7 @@ import numpy as np
 from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.program import LaunchConfig
 from eshkol.graph.node import Node
-from eshkol.ops.row import HOST, STRUCTURE, Aval, NoDerivative, Op, Shape, row
+from eshkol.ops.row import HOST, Aval, KernelOp, Op, Shape, row
 from eshkol.schedule.kernels.block_factors import at_least, at_most, digits
 from eshkol.schedule.kernels.channels_last import Last
 from eshkol.schedule.kernels.emit import Emitter
@@ -71,12 +71,10 @@ def _patches(a: Patches, x: Any) -> Any:
     return a.last.copy(np.stack(seen, 1))
 
 
-PATCHES: Op = row(Op(
+PATCHES: Op = row(KernelOp(
     name="patches", doc="A copy of images of few channels, with what rows of windows see as channels, last.",
-    function=None, names=("x",), group=STRUCTURE, method=False,
-    infer=lambda a, x: Aval((a.last.size // (a.last.chunks * CHUNK), a.last.chunks * CHUNK), x.dtype),
+    names=("x",), infer=lambda a, x: Aval((a.last.size // (a.last.chunks * CHUNK), a.last.chunks * CHUNK), x.dtype),
     reference=_patches, lower=HOST,
-    derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False),
 ))  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from eshkol.graph.node import Node, make
 from eshkol.ops import dtypes
 from eshkol.ops.elementwise import where
 from eshkol.ops.movement import expand, expanded
-from eshkol.ops.row import STRUCTURE, Aval, NoDerivative, Op, Pull, row
+from eshkol.ops.row import Aval, KernelOp, Op, Pull, row
 from eshkol.ops.slicing import Pad, pad_constant
 from eshkol.ops.structural import CONST
 
@@ -30,10 +30,9 @@ def _pull(e: Any, a: Pad, i: Any, x: Any, y: Any) -> Any:
     return how.code(e, a, i, y, lambda nowhere: x(i))
 
 
-PLACED: Op = row(Op(
-    name="placed", doc="x with y in the place of a slice.", function=None, names=("x", "y"), group=STRUCTURE,
-    method=False, infer=lambda a, x, y: Aval(x.shape, x.dtype), reference=_reference, lower=Pull(_pull),
-    derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False),
+PLACED: Op = row(KernelOp(
+    name="placed", doc="x with y in the place of a slice.", names=("x", "y"),
+    infer=lambda a, x, y: Aval(x.shape, x.dtype), reference=_reference, lower=Pull(_pull),
 ))  # fmt: skip
 
 

@@ -16,9 +16,8 @@ from eshkol.atlas.table.networks import attended
 from eshkol.ops import dtypes, shapes
 from eshkol.ops.contraction import BATCH_AXES, wide
 from eshkol.ops.float8 import FLOAT8_PRODUCT, Formats
-from eshkol.ops.row import STRUCTURE, Aval, HasAval, Macro, NoDerivative, Op, Shape, row
+from eshkol.ops.row import Aval, HasAval, KernelOp, Macro, Op, Shape, row
 
-_AFTER = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
 ACTIVATIONS = {"relu": Activation.Relu, "tanh": Activation.Tanh, "sigmoid": Activation.Sigmoid, "silu": Activation.Silu}
 _MEANING: dict[str | None, Callable[[Any], Any]] = {
     None: lambda x: x,
@@ -148,10 +147,9 @@ def _macro_seen(b: Any, a: Seen, out: Any, x: Any, y: Any) -> None:
     b.batched_gemm(out.ty, *places, batch=shapes.count(extents), batches=extents, **sizes, **flags, **strides)
 
 
-SEEN_PRODUCT: Op = row(Op(
-    name="seen_product", doc="alpha·x·y of matrices that are read where they lie.", function=None, names=("x", "y"),
-    group=STRUCTURE, method=False, infer=_infer_seen, reference=_reference_seen, derivative=_AFTER,
-    lower=Macro(_macro_seen),
+SEEN_PRODUCT: Op = row(KernelOp(
+    name="seen_product", doc="alpha·x·y of matrices that are read where they lie.", names=("x", "y"), infer=_infer_seen,
+    reference=_reference_seen, lower=Macro(_macro_seen),
 ))  # fmt: skip
 
 
@@ -163,11 +161,10 @@ def _macro_integers(b: Any, a: None, out: Any, x: Any, y: Any) -> None:
     b.integer_gemm(out.address, x.address, y.address, transpose_b=True, **_integer_sizes(x, y))
 
 
-INTEGER_PRODUCT: Op = row(Op(
-    name="integer_product", doc="x·yᵀ of matrices of int8, in int32.", function=None, names=("x", "y"), group=STRUCTURE,
-    method=False, infer=lambda a, x, y: Aval((x.shape[0], y.shape[0]), dtypes.int32),
-    reference=lambda a, x, y: np.matmul(x.astype(np.int32), y.astype(np.int32).T), derivative=_AFTER,
-    lower=Macro(_macro_integers),
+INTEGER_PRODUCT: Op = row(KernelOp(
+    name="integer_product", doc="x·yᵀ of matrices of int8, in int32.", names=("x", "y"),
+    infer=lambda a, x, y: Aval((x.shape[0], y.shape[0]), dtypes.int32),
+    reference=lambda a, x, y: np.matmul(x.astype(np.int32), y.astype(np.int32).T), lower=Macro(_macro_integers),
 ))  # fmt: skip
 
 
@@ -178,11 +175,10 @@ def _macro_float8(b: Any, a: Formats, out: Any, x: Any, y: Any, scale: Any) -> N
     )  # fmt: skip
 
 
-FLOAT8_KERNEL: Op = row(Op(
-    name="float8_kernel", doc="x·yᵀ of floats of 8 bits, times a number, as one instruction.", function=None,
-    names=("x", "y", "scale"), group=STRUCTURE, method=False,
-    infer=lambda a, x, y, scale: Aval((x.shape[0], y.shape[0]), a.dtype), reference=FLOAT8_PRODUCT.reference,
-    derivative=_AFTER, lower=Macro(_macro_float8),
+FLOAT8_KERNEL: Op = row(KernelOp(
+    name="float8_kernel", doc="x·yᵀ of floats of 8 bits, times a number, as one instruction.",
+    names=("x", "y", "scale"), infer=lambda a, x, y, scale: Aval((x.shape[0], y.shape[0]), a.dtype),
+    reference=FLOAT8_PRODUCT.reference, lower=Macro(_macro_float8),
 ))  # fmt: skip
 
 
@@ -231,10 +227,9 @@ def _macro_followed(b: Any, a: Followed, out: Any, x: Any, y: Any, *extras: Any)
     )  # fmt: skip
 
 
-FOLLOWED_PRODUCT: Op = row(Op(
-    name="followed_product", doc="activation(alpha·x·y + bias) + residual of matrices.", function=None,
-    names=("x", "y"), group=STRUCTURE, method=False, infer=_infer_followed, reference=_reference_followed,
-    derivative=_AFTER, lower=Macro(_macro_followed),
+FOLLOWED_PRODUCT: Op = row(KernelOp(
+    name="followed_product", doc="activation(alpha·x·y + bias) + residual of matrices.", names=("x", "y"),
+    infer=_infer_followed, reference=_reference_followed, lower=Macro(_macro_followed),
 ))  # fmt: skip
 
 
@@ -261,8 +256,7 @@ def _macro_attended(b: Any, a: Attended, out: Any, q: Any, k: Any, v: Any) -> No
     )  # fmt: skip
 
 
-ATTENDED: Op = row(Op(
-    name="attended", doc="softmax(q·kᵀ/√dim)·v, whose weights nobody else needs.", function=None,
-    names=("q", "k", "v"), group=STRUCTURE, method=False, infer=lambda a, q, k, v: Aval(q.shape, q.dtype),
-    reference=_reference_attended, derivative=_AFTER, lower=Macro(_macro_attended),
+ATTENDED: Op = row(KernelOp(
+    name="attended", doc="softmax(q·kᵀ/√dim)·v, whose weights nobody else needs.", names=("q", "k", "v"),
+    infer=lambda a, q, k, v: Aval(q.shape, q.dtype), reference=_reference_attended, lower=Macro(_macro_attended),
 ))  # fmt: skip

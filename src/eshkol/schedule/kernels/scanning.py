@@ -15,7 +15,7 @@ import numpy as np
 
 from eshkol.graph.node import Node, make
 from eshkol.ops import dtypes
-from eshkol.ops.row import STRUCTURE, Aval, HasAval, NoDerivative, Op, Push, Shape, row
+from eshkol.ops.row import Aval, HasAval, KernelOp, Op, Push, Shape, row
 from eshkol.ops.scans import Scan, cumargmax, cumargmin, cumprod, cumsum
 from eshkol.ops.shapes import count
 
@@ -56,10 +56,9 @@ def _beside(op: Op, instruction: str) -> Op:
             with e.counted(e.at_most(times, 1)):
                 down(columns - left, left)
 
-    return row(Op(
-        name=f"{op.name}_beside", doc=f"{op.name} along an axis that is not the last.", function=None, names=("x",),
-        group=STRUCTURE, method=False, infer=op.infer, reference=op.reference, lower=Push(_lanes, code),
-        derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False), work=op.work,
+    return row(KernelOp(
+        name=f"{op.name}_beside", doc=f"{op.name} along an axis that is not the last.", names=("x",), infer=op.infer,
+        reference=op.reference, lower=Push(_lanes, code), work=op.work,
     ))  # fmt: skip
 
 
@@ -92,11 +91,10 @@ def _extreme(name: str, condition: str, reference: Any) -> Op:
 
         e.loop(x.shape[-1], [x([*places, 0])], step)
 
-    return row(Op(
-        name=name, doc="Extremes of all elements up to each along the last axis.", function=None, names=("x",),
-        group=STRUCTURE, method=False, infer=lambda a, x: Aval(x.shape, x.dtype),
-        reference=lambda a, x: reference.accumulate(x, axis=-1), lower=Push(lambda a, x: x.shape[:-1], code),
-        derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False), work=cumsum.work,
+    return row(KernelOp(
+        name=name, doc="Extremes of all elements up to each along the last axis.", names=("x",),
+        infer=lambda a, x: Aval(x.shape, x.dtype), reference=lambda a, x: reference.accumulate(x, axis=-1),
+        lower=Push(lambda a, x: x.shape[:-1], code), work=cumsum.work,
     ))  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from eshkol.ops import dtypes
 from eshkol.ops.contraction import wide
 from eshkol.ops.creation import iota
 from eshkol.ops.movement import expand, reshape
-from eshkol.ops.row import STRUCTURE, Aval, NoDerivative, Op, Pull, Shape, row
+from eshkol.ops.row import Aval, KernelOp, Op, Pull, Shape, row
 from eshkol.ops.shapes import count
 from eshkol.ops.sorting import search, sort
 from eshkol.ops.structural import CONST
@@ -32,7 +32,6 @@ from eshkol.schedule.kernels.takes import checked_places
 from eshkol.support.extents import Extent
 
 MANY = 64  # updates that are worth to be sorted
-_AFTER = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
 
 
 class Settled(NamedTuple):
@@ -81,11 +80,10 @@ def _changed(
     return [e.convert(total, dtype) for total in totals]
 
 
-SETTLED: Op = row(Op(
+SETTLED: Op = row(KernelOp(
     name="settled", doc="Rows with their updates, which are sorted by rows: from where on each has some is told.",
-    function=None, names=("x", "starts", "order", "updates"), group=STRUCTURE, method=False,
-    infer=lambda a, x, starts, order, updates: Aval(a.shape, x.dtype), reference=_reference, derivative=_AFTER,
-    lower=Pull(_code),
+    names=("x", "starts", "order", "updates"), infer=lambda a, x, starts, order, updates: Aval(a.shape, x.dtype),
+    reference=_reference, lower=Pull(_code),
 ))  # fmt: skip
 
 

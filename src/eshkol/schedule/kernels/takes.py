@@ -25,14 +25,13 @@ from eshkol.ops.indexing import (
     wrapped,
 )
 from eshkol.ops.movement import reshape
-from eshkol.ops.row import STRUCTURE, Aval, HasAval, NoDerivative, Op, Pull, Push, Shape, row
+from eshkol.ops.row import Aval, HasAval, KernelOp, Op, Pull, Push, Shape, row
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST, MARK
 from eshkol.schedule.kernels.kernel import described
 
 FEW = 64  # elements that are not worth a kernel more
 SHORT = 16  # elements of a row that is not worth being updated in vectors
-_AFTER = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
 
 
 class Places(NamedTuple):
@@ -51,9 +50,9 @@ def _infer_places(a: Places, indices: HasAval) -> Aval:
     return Aval(indices.shape, _dtype(a.extent))
 
 
-PLACES: Op = row(Op(
-    name="places", doc="Positions from 0 on, in range.", function=None, names=("indices",), group=STRUCTURE,
-    method=False, infer=_infer_places, derivative=_AFTER, lower=check_positions(lambda a: _dtype(a.extent)),
+PLACES: Op = row(KernelOp(
+    name="places", doc="Positions from 0 on, in range.", names=("indices",), infer=_infer_places,
+    lower=check_positions(lambda a: _dtype(a.extent)),
     reference=lambda a, i: wrapped(i, a.extent).astype(_dtype(a.extent).numpy),
 ))  # fmt: skip
 
@@ -74,9 +73,9 @@ def _pull_taken(e: Any, a: Along, i: Any, x: Any, indices: Any) -> Any:
     return element(a, i, place_of(e, a, i, x.shape[a.axis], indices), x, indices)
 
 
-TAKEN: Op = row(Op(
-    name="taken", doc="Elements at places that are in range.", function=None, names=("x", "places"), group=STRUCTURE,
-    method=False, infer=take.infer, reference=take.reference, derivative=_AFTER, lower=Pull(_pull_taken), moves=True,
+TAKEN: Op = row(KernelOp(
+    name="taken", doc="Elements at places that are in range.", names=("x", "places"), infer=take.infer,
+    reference=take.reference, lower=Pull(_pull_taken), moves=True,
 ))  # fmt: skip
 
 
@@ -120,17 +119,15 @@ def _code_alone(e: Any, a: Alone, r: Any, write: Any, x: Any, indices: Any) -> N
             write.store(start + j, x.load(place + row))
 
 
-ALONE: Op = row(Op(
-    name="taken_alone", doc="Elements at positions, which are checked as they are read.", function=None,
-    names=("x", "indices"), group=STRUCTURE, method=False, infer=_infer_alone,
-    reference=lambda a, x, i: take.reference(a.along, x, i), derivative=_AFTER, lower=Push(_rows_alone, _code_alone),
+ALONE: Op = row(KernelOp(
+    name="taken_alone", doc="Elements at positions, which are checked as they are read.", names=("x", "indices"),
+    infer=_infer_alone, reference=lambda a, x, i: take.reference(a.along, x, i), lower=Push(_rows_alone, _code_alone),
 ))  # fmt: skip
 
 
-SCATTERED: Op = row(Op(
-    name="scattered", doc="Updates put or added at places that are in range.", function=None,
-    names=("x", "places", "updates"), group=STRUCTURE, method=False, infer=scatter_into.infer,
-    reference=scatter_into.reference, derivative=_AFTER, lower=update_scatter(row_into, checked=True),
+SCATTERED: Op = row(KernelOp(
+    name="scattered", doc="Updates put or added at places that are in range.", names=("x", "places", "updates"),
+    infer=scatter_into.infer, reference=scatter_into.reference, lower=update_scatter(row_into, checked=True),
 ))  # fmt: skip
 
 

@@ -14,14 +14,13 @@ import numpy as np
 from eshkol.graph.node import Node, constant, make
 from eshkol.ops.indexing import position
 from eshkol.ops.movement import expand, reshape
-from eshkol.ops.row import STRUCTURE, Aval, HasAval, NoDerivative, Op, Pull, Update, row
+from eshkol.ops.row import Aval, HasAval, KernelOp, Op, Pull, Update, row
 from eshkol.ops.shapes import count
 from eshkol.schedule.kernels.kernel import described
 
 PARTS = 8
 MANY = 1 << 14  # updates that are worth parts
 EACH = 4  # updates for every element that parts have
-_AFTER = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
 
 
 class Tallied(NamedTuple):
@@ -58,10 +57,9 @@ def _tally(e: Any, a: Tallied, r: Any, write: Any, x: Any, indices: Any, updates
             added(e.number(parts * length) + e.at_most(j, rest - 1))
 
 
-TALLIED: Op = row(Op(
-    name="tallied", doc="Updates added at positions, each part of them to a row of its own.", function=None,
-    names=("x", "indices", "updates"), group=STRUCTURE, method=False, infer=lambda a, x, i, u: Aval(x.shape, x.dtype),
-    reference=_reference, derivative=_AFTER,
+TALLIED: Op = row(KernelOp(
+    name="tallied", doc="Updates added at positions, each part of them to a row of its own.",
+    names=("x", "indices", "updates"), infer=lambda a, x, i, u: Aval(x.shape, x.dtype), reference=_reference,
     lower=Update(lambda a, x, *_: x.shape[:1], _tally, lambda a, x, i, u: count(i.shape) // x.shape[0]),
 ))  # fmt: skip
 
@@ -77,9 +75,9 @@ def _unite(e: Any, a: Any, i: Any, x: Any, parts: Any) -> Any:
     return total
 
 
-UNITED: Op = row(Op(
-    name="united", doc="Parts of sums, added to a vector one after another.", function=None, names=("x", "parts"),
-    group=STRUCTURE, method=False, infer=_infer_united, derivative=_AFTER, lower=Pull(_unite),
+UNITED: Op = row(KernelOp(
+    name="united", doc="Parts of sums, added to a vector one after another.", names=("x", "parts"), infer=_infer_united,
+    lower=Pull(_unite),
     reference=lambda a, x, parts: np.add.accumulate(np.concatenate([x[None], parts]), 0, dtype=x.dtype)[-1],
 ))  # fmt: skip
 

@@ -18,7 +18,7 @@ from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.table.linear import LONGEST_FFT
 from eshkol.graph.node import Node, buffer, make
 from eshkol.ops.dtypes import DType
-from eshkol.ops.row import NATIVE, STRUCTURE, Aval, HasAval, Macro, NoDerivative, Op, row
+from eshkol.ops.row import NATIVE, Aval, HasAval, KernelOp, Macro, Op, row
 from eshkol.ops.shapes import count
 
 
@@ -48,11 +48,9 @@ def _macro_fourier(b: Any, a: Fourier, out: Any, x: Any) -> None:
     b.fft(out.ty, out.address, x.address, n=n, inverse=a.inverse, batch=before, inner=after, scale=scale)
 
 
-FOURIER: Op = row(Op(
-    name="fourier", doc="factor · the Fourier transforms of pairs along an axis.", function=None, names=("x",),
-    group=STRUCTURE, method=False, infer=lambda a, x: Aval(x.shape, x.dtype), reference=_fourier,
-    derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False),
-    lower=Macro(_macro_fourier), tolerance=2.0,
+FOURIER: Op = row(KernelOp(
+    name="fourier", doc="factor · the Fourier transforms of pairs along an axis.", names=("x",),
+    infer=lambda a, x: Aval(x.shape, x.dtype), reference=_fourier, lower=Macro(_macro_fourier), tolerance=2.0,
 ))  # fmt: skip
 
 
@@ -159,12 +157,10 @@ def signal_table(n: int, dtype: DType) -> Node:
     return buffer(np.concatenate([np.ravel(part) for part in parts] or [np.zeros(1)]).astype(dtype.numpy), dtype)
 
 
-SIGNALS: Op = row(Op(
-    name="signals", doc="factor · the Fourier transforms of pairs along an axis, by tables.", function=None,
-    names=("x", "table"), group=STRUCTURE, method=False, infer=lambda a, x, table: Aval(x.shape, x.dtype),
-    reference=lambda a, x, table: _fourier(Fourier(a.axis, a.inverse, a.factor), x),
-    derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False), lower=NATIVE,
-    tolerance=2.0,
+SIGNALS: Op = row(KernelOp(
+    name="signals", doc="factor · the Fourier transforms of pairs along an axis, by tables.", names=("x", "table"),
+    infer=lambda a, x, table: Aval(x.shape, x.dtype),
+    reference=lambda a, x, table: _fourier(Fourier(a.axis, a.inverse, a.factor), x), lower=NATIVE, tolerance=2.0,
 ))  # fmt: skip
 
 
@@ -226,10 +222,9 @@ def _joined(a: Halves, x: Any, table: Any) -> Any:
 
 
 def _halves(name: str, doc: str, reference: Any, more: int) -> Op:
-    return row(Op(
-        name=name, doc=doc, function=None, names=("x", "turns"), group=STRUCTURE, method=False,
-        infer=lambda a, x, table: Aval((*x.shape[:-2], a.half + more, 2), x.dtype), reference=reference,
-        derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False), lower=NATIVE,
+    return row(KernelOp(
+        name=name, doc=doc, names=("x", "turns"),
+        infer=lambda a, x, table: Aval((*x.shape[:-2], a.half + more, 2), x.dtype), reference=reference, lower=NATIVE,
         tolerance=2.0,
     ))  # fmt: skip
 

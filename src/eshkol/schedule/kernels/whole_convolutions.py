@@ -18,7 +18,7 @@ from eshkol.atlas.operands import BufferOffset
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.ops.correlation import FORMS, Geometry, Towards, conv, conv_input, conv_weight
-from eshkol.ops.row import HOST, STRUCTURE, Aval, HasAval, NoDerivative, Op, Shape, row
+from eshkol.ops.row import HOST, Aval, HasAval, KernelOp, Op, Shape, row
 from eshkol.ops.shapes import count
 from eshkol.schedule.kernels.block_factors import Correlation
 from eshkol.schedule.kernels.channels_last import Last
@@ -65,10 +65,9 @@ def _reference(a: WholeConvolution, x: Any, weight: Any) -> Any:
     return reference(a.attrs, x, weight)
 
 
-WHOLE_CONVOLUTION: Op = row(Op(
+WHOLE_CONVOLUTION: Op = row(KernelOp(
     name="whole_convolution", doc="One of the three products of a convolution, as one array instruction.",
-    function=None, names=("x", "weight"), group=STRUCTURE, method=False, infer=_infer, reference=_reference,
-    derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False), lower=HOST,
+    names=("x", "weight"), infer=_infer, reference=_reference, lower=HOST,
 ))  # fmt: skip
 
 

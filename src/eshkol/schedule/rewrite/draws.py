@@ -19,7 +19,7 @@ from eshkol.ops.elementwise import bitwise_or, cast, shift_left
 from eshkol.ops.joining import along
 from eshkol.ops.movement import reshape
 from eshkol.ops.random import Bits, random_bits, words_of_block
-from eshkol.ops.row import STRUCTURE, Aval, HasAval, NoDerivative, Op, Push, Shape, row
+from eshkol.ops.row import Aval, HasAval, KernelOp, Op, Push, Shape, row
 from eshkol.ops.shapes import count
 from eshkol.schedule.rewrite.walk import New, in_order, walked
 
@@ -53,10 +53,9 @@ def _code(e: Any, a: Words, lane: Any, write: Any, key: Any) -> None:
         write([*(lane[k] for k in range(keys + 1)), place], word)
 
 
-WORDS: Op = row(Op(
-    name="random_words", doc="Words of the generator's blocks.", function=None, names=("key",), group=STRUCTURE,
-    method=False, infer=_infer, reference=_reference, lower=Push(_rows, _code),
-    derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False),
+WORDS: Op = row(KernelOp(
+    name="random_words", doc="Words of the generator's blocks.", names=("key",), infer=_infer, reference=_reference,
+    lower=Push(_rows, _code),
 ))  # fmt: skip
 
 

@@ -41,7 +41,7 @@ from eshkol.ops.matrices import diagonal_of, identity, upper_of
 from eshkol.ops.movement import expand, expanded, permute, reshape
 from eshkol.ops.products import prod
 from eshkol.ops.reductions import any_, argmax, max_, sum_
-from eshkol.ops.row import STRUCTURE, Aval, NoDerivative, Op, Pull, row
+from eshkol.ops.row import Aval, KernelOp, Op, Pull, row
 from eshkol.ops.shapes import count
 
 SINGULAR = ("a matrix is singular: its system has no one solution", "lstsq gives the nearest solution")
@@ -72,11 +72,10 @@ def _pull(e: Any, a: Demand, i: Any, x: Any, wrong: Any) -> Any:
     return x(i)
 
 
-DEMANDED: Op = row(Op(
-    name="demanded", doc="x; an error where something is wrong with it.", function=None, names=("x", "wrong"),
-    group=STRUCTURE, method=False, infer=lambda a, x, wrong: Aval(x.shape, x.dtype), reference=_reference,
-    derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False), lower=Pull(_pull),
-    of_complex=Pull(_pull), stops=_refused,
+DEMANDED: Op = row(KernelOp(
+    name="demanded", doc="x; an error where something is wrong with it.", names=("x", "wrong"),
+    infer=lambda a, x, wrong: Aval(x.shape, x.dtype), reference=_reference, lower=Pull(_pull), of_complex=Pull(_pull),
+    stops=_refused,
 ))  # fmt: skip
 
 

@@ -29,15 +29,14 @@ from eshkol.ops.linalg import matrix_solve
 from eshkol.ops.lu import lu_rows
 from eshkol.ops.matrices import refusing
 from eshkol.ops.movement import permute
-from eshkol.ops.row import NATIVE, STRUCTURE, Aval, HasAval, NoDerivative, Op, row
+from eshkol.ops.row import NATIVE, Aval, HasAval, KernelOp, Op, row
 from eshkol.ops.structural import PICK
 from eshkol.schedule.rewrite.walk import New, again, in_order, visible, walked
 
-TRIANGLE_OF_QR: Op = row(Op(
-    name="triangle_of_qr", doc="R of tall_qr, without Q.", function=None, names=("x",), group=STRUCTURE, method=False,
+TRIANGLE_OF_QR: Op = row(KernelOp(
+    name="triangle_of_qr", doc="R of tall_qr, without Q.", names=("x",),
     infer=lambda a, x: Aval((*x.shape[:-2], x.shape[-1], x.shape[-1]), x.dtype),
-    reference=lambda a, x: np.linalg.qr(x, "r"), lower=NATIVE,
-    derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False), tolerance=4.0,
+    reference=lambda a, x: np.linalg.qr(x, "r"), lower=NATIVE, tolerance=4.0,
 ))  # fmt: skip
 # What gives values with vectors: at which place the values are, and what gives them alone.
 VALUES = {
@@ -68,10 +67,9 @@ def _reference(a: Turned, factors: Any, b: Any, order: Any) -> Any:
         return np.linalg.solve(np.swapaxes(x, -1, -2) if a.transpose else x, b)
 
 
-FACTORED_SOLVE: Op = row(Op(
-    name="factored_solve", doc="matrix_solve of a matrix or its transpose, by what lu_rows gives.", function=None,
-    names=("factors", "b", "order"), group=STRUCTURE, method=False, infer=_infer, reference=_reference, lower=NATIVE,
-    derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False), tolerance=16.0,
+FACTORED_SOLVE: Op = row(KernelOp(
+    name="factored_solve", doc="matrix_solve of a matrix or its transpose, by what lu_rows gives.",
+    names=("factors", "b", "order"), infer=_infer, reference=_reference, lower=NATIVE, tolerance=16.0,
 ))  # fmt: skip
 
 

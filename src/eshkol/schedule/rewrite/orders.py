@@ -18,7 +18,7 @@ from eshkol.graph.node import Node, make
 from eshkol.ops import dtypes
 from eshkol.ops.movement import permute, reshape
 from eshkol.ops.reductions import Along, argmax, argmin
-from eshkol.ops.row import NATIVE, STRUCTURE, Aval, HasAval, NoDerivative, Op, row
+from eshkol.ops.row import NATIVE, Aval, HasAval, KernelOp, Op, row
 from eshkol.ops.shapes import count
 from eshkol.ops.slicing import slice_
 from eshkol.ops.sorting import Sort, search, sort
@@ -29,9 +29,6 @@ Ranks = tuple[int, int]
 SHORT_SEARCH = 4  # boundaries that a kernel compares with as quickly
 SHORT_ROW = 256  # elements that a kernel compares as quickly
 FEW = 2  # a row has at least so many times the elements that are read; otherwise it is sorted as a whole
-
-
-_AFTER = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
 
 
 class Ordered(NamedTuple):
@@ -55,10 +52,9 @@ def _reference(a: Ordered, x: Any) -> Any:
     return tuple(found) if a.values and a.places else found[0 if a.values else 1]
 
 
-ORDERED: Op = row(Op(
-    name="ordered", doc="Elements of some ranks along the last axis, in order, their positions, or both.",
-    function=None, names=("x",), group=STRUCTURE, method=False, infer=_infer, reference=_reference, lower=NATIVE,
-    derivative=_AFTER,
+ORDERED: Op = row(KernelOp(
+    name="ordered", doc="Elements of some ranks along the last axis, in order, their positions, or both.", names=("x",),
+    infer=_infer, reference=_reference, lower=NATIVE,
 ))  # fmt: skip
 
 
@@ -72,15 +68,13 @@ def _place(a: Extreme, x: Any) -> Any:
     return (argmin if a.least else argmax).reference(Along((x.ndim - 1,), keepdims=False), x)
 
 
-SEARCHED: Op = row(Op(
-    name="searched", doc="Where values would have to be put in to keep sorted boundaries sorted.", function=None,
-    names=("boundaries", "values"), group=STRUCTURE, method=False, infer=search.infer, reference=search.reference,
-    lower=NATIVE, derivative=_AFTER,
+SEARCHED: Op = row(KernelOp(
+    name="searched", doc="Where values would have to be put in to keep sorted boundaries sorted.",
+    names=("boundaries", "values"), infer=search.infer, reference=search.reference, lower=NATIVE,
 ))  # fmt: skip
-EXTREME: Op = row(Op(
-    name="extreme_place", doc="Where the extreme elements along the last axis are.", function=None, names=("x",),
-    group=STRUCTURE, method=False, infer=lambda a, x: Aval(x.shape[:-1], dtypes.int64), reference=_place, lower=NATIVE,
-    derivative=_AFTER,
+EXTREME: Op = row(KernelOp(
+    name="extreme_place", doc="Where the extreme elements along the last axis are.", names=("x",),
+    infer=lambda a, x: Aval(x.shape[:-1], dtypes.int64), reference=_place, lower=NATIVE,
 ))  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from eshkol.ops.contraction import matrix_product
 from eshkol.ops.elementwise import cast, mul, real
 from eshkol.ops.fourier import dft
 from eshkol.ops.movement import reshape
-from eshkol.ops.row import STRUCTURE, Aval, HasAval, NoDerivative, Op, Push, Shape, row
+from eshkol.ops.row import Aval, HasAval, KernelOp, Op, Push, Shape, row
 from eshkol.ops.shapes import count
 from eshkol.ops.slicing import pad_constant, slice_
 from eshkol.ops.structural import CONST, NUMBERS, PAIRS
@@ -151,11 +151,9 @@ def _doubled_code(e: Any, a: Doubling, lane: Any, write: Any, pairs: Any) -> Non
         take(place)
 
 
-DOUBLED: Op = row(Op(
-    name="doubled", doc="Rows of complex numbers, each followed by i times it, as pairs.", function=None,
-    names=("pairs",), group=STRUCTURE, method=False, infer=_infer_doubled, reference=_doubled,
-    lower=Push(_doubled_lanes, _doubled_code),
-    derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False),
+DOUBLED: Op = row(KernelOp(
+    name="doubled", doc="Rows of complex numbers, each followed by i times it, as pairs.", names=("pairs",),
+    infer=_infer_doubled, reference=_doubled, lower=Push(_doubled_lanes, _doubled_code),
 ))  # fmt: skip
 
 

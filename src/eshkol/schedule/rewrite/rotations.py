@@ -26,7 +26,7 @@ from eshkol.ops.matrices import diagonal_of
 from eshkol.ops.movement import expand, expanded, permute, reshape
 from eshkol.ops.padding import pad
 from eshkol.ops.reductions import argmax, max_, sum_
-from eshkol.ops.row import STRUCTURE, Aval, NoDerivative, Op, Pull, row
+from eshkol.ops.row import Aval, KernelOp, Op, Pull, row
 from eshkol.ops.shapes import count
 from eshkol.ops.sorting import sort
 from eshkol.schedule.rewrite.eliminations import demanded, loop, reflected, reflections
@@ -34,7 +34,6 @@ from eshkol.schedule.rewrite.eliminations import demanded, loop, reflected, refl
 SWEEPS = 24  # at most; matrices of hundreds of rows take ten
 SAFE = (1e-9, 1e9)  # greatest elements of matrices whose squares need no care
 NOT_FINITE = ("a matrix holds NaN or infinities", "find where they come from with check_nan")
-_LATER = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -103,10 +102,9 @@ def _pull_rotated(e: Any, a: Sides, i: Any, x: Any, cosine: Any, sine: Any) -> A
     return column[2] * in_column(column[0]) + column[3] * in_column(column[1])
 
 
-ROTATED: Op = row(Op(
+ROTATED: Op = row(KernelOp(
     name="rotated", doc="Matrices whose columns (and rows) are rotated in pairs, in the order of the next round.",
-    function=None, names=("x", "cosine", "sine"), group=STRUCTURE, method=False,
-    infer=lambda a, x, cosine, sine: Aval(x.shape, x.dtype), reference=_rotated, derivative=_LATER,
+    names=("x", "cosine", "sine"), infer=lambda a, x, cosine, sine: Aval(x.shape, x.dtype), reference=_rotated,
     lower=Pull(_pull_rotated),
 ))  # fmt: skip
 
@@ -123,10 +121,9 @@ def _pull_moved(e: Any, a: None, i: Any, x: Any, change: Any) -> Any:
     return x([*batch, own]) + e.select(e.compare("LT", own, n // 2), e.op("NEG", moved), moved)
 
 
-MOVED: Op = row(Op(
-    name="diagonals_rotated", doc="Diagonals of matrices after a round, in the order of the next one.", function=None,
-    names=("x", "change"), group=STRUCTURE, method=False, infer=lambda a, x, change: Aval(x.shape, x.dtype),
-    reference=_moved, derivative=_LATER, lower=Pull(_pull_moved),
+MOVED: Op = row(KernelOp(
+    name="diagonals_rotated", doc="Diagonals of matrices after a round, in the order of the next one.",
+    names=("x", "change"), infer=lambda a, x, change: Aval(x.shape, x.dtype), reference=_moved, lower=Pull(_pull_moved),
 ))  # fmt: skip
 
 
@@ -136,11 +133,10 @@ def _pull_columns(e: Any, a: None, i: Any, x: Any, places: Any) -> Any:
     return x([*batch, i[last - 1], e.within(e.convert(places([*batch, i[last]]), dtypes.int64), x.shape[-1])])
 
 
-COLUMNS: Op = row(Op(
-    name="columns_in_order", doc="The columns of matrices at places that there are.", function=None,
-    names=("x", "places"), group=STRUCTURE, method=False,
+COLUMNS: Op = row(KernelOp(
+    name="columns_in_order", doc="The columns of matrices at places that there are.", names=("x", "places"),
     infer=lambda a, x, places: Aval((*x.shape[:-1], places.shape[-1]), x.dtype),
-    reference=lambda a, x, places: np.take_along_axis(x, places[..., None, :].astype(np.int64), -1), derivative=_LATER,
+    reference=lambda a, x, places: np.take_along_axis(x, places[..., None, :].astype(np.int64), -1),
     lower=Pull(_pull_columns),
 ))  # fmt: skip
 
