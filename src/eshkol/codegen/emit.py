@@ -81,7 +81,7 @@ def emit_piece(shared: Shared, number: int, piece: Piece, name: str, tail: bool,
     writer.symbol = piece_symbol(number)
     writer.once = writer.once or not piece.loops
     writer.receive(
-        passing.entry()[: passing.registers().count]
+        passing.entry()[: passing.registers().number]
     )  # the arguments, of which there are none, are not looked at
     if following is None:
         body.emit_all([form.node for form in piece.forms], tail)
@@ -121,7 +121,7 @@ def _entry(shared: Shared, function: LambdaFunction) -> None:
     writer = FunctionWriter(shared.module, function.code.name or "lambda", None)
     writer.symbol = symbol[2:-1]
     looked_at = max((4 if clause.rest else min(4, len(clause.params)) for clause in function.code.clauses), default=0)
-    writer.receive(passing.entry()[: max(passing.registers().count, 3 + 2 * looked_at)])
+    writer.receive(passing.entry()[: max(passing.registers().number, 3 + 2 * looked_at)])
     for clause in function.code.clauses:
         fits, other = writer.block(), writer.block()
         wanted = len(clause.params)

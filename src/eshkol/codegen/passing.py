@@ -18,7 +18,7 @@ class Registers(NamedTuple):
     """How a kind of processor passes the words of a call."""
 
     context: str  # the context, as parameter and as argument
-    count: int  # registers for the words
+    number: int  # of registers for the words
     preserves: bool  # whether LLVM's preserve_mostcc leaves the registers of arguments as they are
 
 
@@ -60,13 +60,13 @@ def entry() -> tuple[str, ...]:
 
 def parameters(words: Sequence[str]) -> str:
     """The parameters of a function that takes these words, as LLVM writes them."""
-    return ", ".join(words[: registers().count])
+    return ", ".join(words[: registers().number])
 
 
 def received(words: Sequence[str], spill: int) -> list[str]:
     """The instructions at the beginning of a function that fetch the other words, from an offset in the context."""
     lines = []
-    for i, word in enumerate(words[registers().count :]):
+    for i, word in enumerate(words[registers().number :]):
         kind, name = word.split()
         lines.append(f"%spilt{i} = getelementptr i8, ptr %ctx, i64 {spill + 8 * i}")
         lines.append(f"{name} = load {kind}, ptr %spilt{i}")
@@ -76,7 +76,7 @@ def received(words: Sequence[str], spill: int) -> list[str]:
 def stored(words: Sequence[str], spill: int, unique: str) -> list[str]:
     """The instructions before a call that store the other words; undefined ones need not be."""
     lines = []
-    for i, word in enumerate(words[registers().count :]):
+    for i, word in enumerate(words[registers().number :]):
         if not word.endswith(" undef"):
             lines.append(f"%spill{unique}.{i} = getelementptr i8, ptr %ctx, i64 {spill + 8 * i}")
             lines.append(f"store {word}, ptr %spill{unique}.{i}")
