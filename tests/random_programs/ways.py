@@ -79,7 +79,8 @@ class Run:
         with np.errstate(all="ignore"):
             try:
                 found = self.program.arrays(inputs)
-            except (EshkolError, IndexError) as error:  # an index is out of range now, or the like
+            # An index is out of range now, or the like; or lengths of several axes multiply.
+            except (EshkolError, IndexError, MemoryError) as error:
                 raise Skipped from error
         if any(magnitude(a) > GREATEST for a in found):
             raise Skipped

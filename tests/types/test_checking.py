@@ -14,18 +14,18 @@ from eshkol.bindings import install
 from eshkol.cli.main import main
 
 ROOT = Path(__file__).parents[2]
-spec = importlib.util.spec_from_file_location("typed_programs", Path(__file__).parent / "typed_programs.py")
+spec = importlib.util.spec_from_file_location("drawn_programs", Path(__file__).parent / "drawn_programs.py")
 assert spec is not None
-typed_programs = importlib.util.module_from_spec(spec)
-sys.modules["typed_programs"] = typed_programs
+drawn_programs = importlib.util.module_from_spec(spec)
+sys.modules["drawn_programs"] = drawn_programs
 assert spec.loader is not None
-spec.loader.exec_module(typed_programs)
+spec.loader.exec_module(drawn_programs)
 
 install()
 
 
 def test_random_programs_are_accepted_and_their_ill_typed_edits_are_not() -> None:
-    found = typed_programs.judged(range(120), depth=3)
+    found = drawn_programs.judged(range(120), depth=3)
     assert not found.refused, found.refused[0]
     assert not found.accepted, found.accepted[0]
     assert found.edits > 100
@@ -35,7 +35,7 @@ def test_types_do_not_change_what_a_program_writes(tmp_path: Path, capfd: pytest
     outputs = []
     for typed in (True, False):
         file = tmp_path / "programs.esk"
-        file.write_text(typed_programs.in_one(range(12), typed, depth=2), encoding="utf-8")
+        file.write_text(drawn_programs.in_one(range(12), typed, depth=2), encoding="utf-8")
         assert main(["run", str(file)]) == 0, capfd.readouterr().err
         outputs.append(capfd.readouterr().out)
     assert outputs[0] == outputs[1]
@@ -44,7 +44,7 @@ def test_types_do_not_change_what_a_program_writes(tmp_path: Path, capfd: pytest
 
 @pytest.mark.slow
 def test_a_thousand_random_programs() -> None:
-    assert typed_programs.main(1000, 5000) == 0
+    assert drawn_programs.main(1000, 5000) == 0
 
 
 def test_all_examples_are_clean(capfd: pytest.CaptureFixture[str]) -> None:

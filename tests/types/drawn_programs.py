@@ -1,6 +1,6 @@
 """Random programs that are well typed by construction, also without their types, and edits that make them ill typed.
 
-    python tests/types/typed_programs.py 10000      # so many programs: checked, run with and without types, and edited
+    python tests/types/drawn_programs.py 10000      # so many programs: checked, run with and without types, and edited
 
 A program is a tree: forms of known types, and texts. `written` gives it with its annotations or without them; a place
 may hold a constant of another type instead of what belongs there, which the checker must refuse.
