@@ -922,7 +922,7 @@ def test_every_array_extension_is_tested_here() -> None:
               "FusedConv2D", "FFT", "LayerNorm",
               "BatchNorm", "GroupNorm", "Softmax", "Attention", "FlashAttention", "BatchedAttention",
               "BatchedAttentionGradQuery", "BatchedAttentionGradKeyValue", "LayerScale", "RoPE",
-              "KVCacheUpdate"}  # fmt: skip
+              "KVCacheUpdate", "Float8GEMM", "PagedAttention"}  # fmt: skip
     assert {op.name for op in ROWS.values() if isinstance(op.meaning, Arrays)} == tested
 
 

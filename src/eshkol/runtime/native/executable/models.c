@@ -99,7 +99,7 @@ Value esk_run_built(Context *context, Value number, Value arrays) {
     for (int64_t k = 0; k < model->output_count; k++) {
         const Numbers *one = &model->outputs[k];
         Value result = esk_make_vector(context, one->count, ESK_FALSE);
-        ((Vector *)esk_pointer(results))->items[k] = result;
+        esk_store(context, &((Vector *)esk_pointer(results))->items[k], result);
         for (int64_t i = 0; i < one->count; i++)
             ((Vector *)esk_pointer(result))->items[i] = taken(one->kind, pointers[model->input_count + k], i);
     }

@@ -1,7 +1,8 @@
 /* What order.h says, for one kind of processor (kinds.h). Numbers become keys (keys.h), and keys items, with their
    places where those are wanted or equal numbers can be told apart (items.h; packed.h, where both are put into 8
    bytes). A few are sorted in vectors (network.h) and merged; long rows are divided in vectors (quick.h), where a
-   processor can do that, and else sorted by digits, all threads sharing a very long one; of parts of an order, only the numbers around them are sorted. */
+   processor can do that, and else sorted by digits, all threads sharing a very long one; of parts of an order, only the
+   numbers around them are sorted. */
 #define FEW 64             /* items that are sorted rather than divided further */
 #define MERGED 256         /* longest row that is merged as a whole */
 #define MANY (1 << 14)     /* items from which on digits are large */

@@ -18,7 +18,8 @@ static void called(void *function, bool ended)
         return;
     }
     if (under_way.depth == 0 || --under_way.depth >= NESTED) return; /* it began before anybody watched */
-    uint64_t took = profile_now(CLOCK_MONOTONIC) - under_way.begun[under_way.depth], key = (uint64_t)(uintptr_t)function;
+    uint64_t took = profile_now(CLOCK_MONOTONIC) - under_way.begun[under_way.depth];
+    uint64_t key = (uint64_t)(uintptr_t)function;
     ProfileCallback *row = &rows[MOST_CALLBACKS];
     for (uint64_t at = (key >> 4) * 0x9e3779b97f4a7c15u >> 52, i = 0; i < MOST_CALLBACKS; at++, i++) {
         ProfileCallback *found = &rows[at % MOST_CALLBACKS];

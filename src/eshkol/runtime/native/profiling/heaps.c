@@ -1,8 +1,8 @@
 /* What takes memory in Scheme's heap, by the lines that ask for it; and what collections take.
  *
- * Allocation is a few instructions of compiled code, which nothing here touches. What is looked at is one object of each
- * run of free memory that is handed out (scheme/heap.c), and the runs are of uneven length while somebody looks, so that
- * the object stands for all of its run. Those that a collection leaves alive stay on a list: what holds memory, and what
+ * Allocation is a few instructions of compiled code, which nothing here touches. What is looked at is one object of a
+ * run of free memory that is handed out (scheme/heap.c); the runs are of uneven length while somebody looks, so that
+ * it stands for all of its run. Those that a collection leaves alive stay on a list: what holds memory, and what
  * held it when there was most.
  */
 #include "profiling.h"

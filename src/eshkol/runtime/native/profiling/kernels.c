@@ -1,4 +1,5 @@
-/* What kernels take: every call of a sequence (sequence.h), summed up by its step and the stack of Scheme around it, and the first million one by one. */
+/* What kernels take: every call of a sequence (sequence.h), summed up by its step and the stack of Scheme around it,
+ * and the first million one by one. */
 #include "profiling.h"
 #include "../scheme/value.h"
 #include "../sequence.h"
@@ -35,14 +36,15 @@ static void called(const eshkol_sequence *sequence, int64_t step, uint64_t begin
         if (took > row->most) row->most = took;
     }
     if (eshkol_profile.call_count < MOST_CALLS)
-        calls[eshkol_profile.call_count++] = (ProfileCall){key, begin, end, (uint32_t)step, stack, eshkol_profile_thread(), 0};
+        calls[eshkol_profile.call_count++] =
+            (ProfileCall){key, begin, end, (uint32_t)step, stack, eshkol_profile_thread(), 0};
     else
         eshkol_profile.calls_lost++;
     pthread_mutex_unlock(&lock);
 }
 
-/* Begins to watch kernels, or, unless `anew`, goes on: 0, or an errno value. The table has MOST_KERNELS rows, of which those without a sequence
- * are free. */
+/* Begins to watch kernels, or, unless `anew`, goes on: 0, or an errno value. The table has MOST_KERNELS rows, of
+ * which those without a sequence are free. */
 int eshkol_kernels_start(int anew)
 {
     if (!kernels) {

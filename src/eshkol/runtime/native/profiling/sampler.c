@@ -1,6 +1,6 @@
 /* Where processor time goes: threads are asked where they are, some hundred times a second of their own time.
  *
- * A thread of this module sleeps for moments of uneven length, so that nothing keeps in step with it, and looks how much
+ * A thread of this module sleeps for moments of uneven length, so that nothing keeps step with it, and looks how much
  * processor time the watched threads have taken. One that has taken some gets a signal, and its handler takes down the
  * frames of Scheme procedures (scheme/errors.c). A sample counts for the processor time since the one before; so what a
  * busy machine does with the moments makes no difference, and a thread that waits for something gets no signals.
@@ -41,7 +41,8 @@ static pid_t process; /* which the sampler is a thread of: a forked one has it n
 static uint64_t period;
 static struct sigaction before;
 
-static clockid_t clock_of(uint32_t thread) { return (clockid_t)(~(clockid_t)thread << 3 | 6); /* as the kernel has it */ }
+/* As the kernel has it. */
+static clockid_t clock_of(uint32_t thread) { return (clockid_t)(~(clockid_t)thread << 3 | 6); }
 
 /* At the first instruction of a procedure, or behind its last, its caller is not yet, or not any more, in a frame that
  * can be seen: 0, or the address that it returns to. */
@@ -160,7 +161,7 @@ int eshkol_sampler_start(uint64_t nanoseconds, int anew)
     return status;
 }
 
-/* Ends it. Signals that are on their way are dropped before the old handler, which may be to end the process, is back. */
+/* Ends it. Signals on their way are dropped before the old handler, which may be to end the process, is back. */
 void eshkol_sampler_stop(void)
 {
     if (!atomic_exchange(&running, false)) return;
@@ -174,7 +175,7 @@ void eshkol_sampler_stop(void)
     eshkol_profile.sample_count = count < MOST_SAMPLES ? count : MOST_SAMPLES;
 }
 
-/* A thread is sampled from now on, which runs Scheme in a context, or is one of Python's (null): 0, or an errno value. */
+/* A thread is sampled from now on, which runs Scheme in a context or is one of Python's (null): 0, or errno. */
 int eshkol_sampler_watch(uint32_t thread, Context *context)
 {
     struct timespec spent;

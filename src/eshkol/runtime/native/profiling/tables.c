@@ -61,7 +61,7 @@ int eshkol_profile_begin(void)
     return 0;
 }
 
-/* The number of a stack. Where another thread is in the middle of this, it is waited for, or else there is none: whoever
+/* The number of a stack. Where another thread is in the middle of this, it is waited for, or there is none: whoever
  * asks may be a handler of signals that met this very thread here. */
 uint32_t eshkol_profile_stack(const uint64_t *found, int depth, uint32_t kind, bool waits)
 {

@@ -29,6 +29,6 @@ const Primitive esk_calls_primitives[] = {
     {"%call/cc", "(%call/cc receiver)", 1, 1, CALL_ENTRY, NULL,
      "Calls the receiver with the bare continuation, for %throw."},
     {"%call/ec", "(%call/ec receiver)", 1, 1, CALL_ENTRY, NULL,
-     "The same for a continuation that nothing goes on with once the receiver has returned or was left: it has no frames."},
+     "The same for a continuation that nothing goes on with once the receiver has returned or was left."},
     {0},
 };

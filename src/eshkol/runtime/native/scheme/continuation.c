@@ -89,7 +89,7 @@ typedef struct Frame { struct Frame *caller; const char *back; uint64_t register
 static inline const uint64_t *saved_registers(const Frame *frame) { return frame->registers; }
 
 #elif defined(__x86_64__)
-/* A procedure of compiled code takes eight bytes more off the stack than its return address (LLVM's tailcc), and has the
+/* A procedure of compiled code takes eight bytes more off the stack than its return address (LLVM's tailcc) and has the
  * context in r13 (codegen/passing.py). */
 #define ENTER(above)                                                                                                   \
     "pushq %rbp\nmovq %rsp, %rbp\npushq %r15\npushq %r14\npushq %r13\npushq %r12\npushq %rbx\npushq %rdi\n"           \
@@ -236,9 +236,10 @@ static bool fits(const Context *context, const Continuation *continuation) {
     return entry && entry->form && continuation->base == entry->base;
 }
 
-/* Go on with a continuation that has no frames of its own. Those that were shared below it, or from where it goes on, are
+/* Go on with a continuation that has no frames of its own. Those shared below it, or from where it goes on, are
  * left now. */
-__attribute__((noinline)) static _Noreturn void leave_to(Context *context, const Continuation *continuation, Value value) {
+__attribute__((noinline)) static _Noreturn void leave_to(Context *context, const Continuation *continuation,
+                                                         Value value) {
     Segment *shared = context->entry->captured;
     bool beside = continuation->back == esk_underflow;
     while (shared && (shared->low < continuation->low || (shared->low == continuation->low && !beside)))

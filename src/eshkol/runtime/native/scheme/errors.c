@@ -63,7 +63,7 @@ int64_t esk_left_trace(Context *context, uint64_t *addresses, int64_t room) {
     return walk_from(entry, (const uint64_t *)(void *)entry->left, addresses);
 }
 
-/* Whether a chain of frames leads to the frame that an entry began with. What a register or a word on the stack is while
+/* Whether a chain of frames leads to the frame that an entry began with. What a register or word on the stack is while
  * code runs that keeps no frame pointer may be anything. */
 __attribute__((no_sanitize_address)) static bool leads_to(const char *base, const uint64_t *frame, const char *low) {
     for (int count = 0; count < MOST_ADDRESSES; count++) {

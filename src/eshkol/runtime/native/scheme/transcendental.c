@@ -302,7 +302,7 @@ static Value make_polar(Context *context, Value magnitude, Value angle) {
     return complex_from_polar(context, magnitude, angle);
 }
 
-/* The root of the sum of two squares. The library's takes five times as long, to be right where squares are too large or
+/* The root of the sum of two squares. The library's takes five times as long to be right where squares are too large or
  * too small for a double. */
 static inline double modulus(double x, double y) {
     double sum = x * x + y * y;

@@ -349,11 +349,11 @@ uint64_t esk_enter_form(Context *, Value procedure, Value *result); /* typed at 
  * is within another one. */
 uint64_t esk_enter_unwinding(Context *, Value procedure, const Value *args, int64_t count, Value *result);
 uint64_t esk_enter_primitive(Context *, const struct Primitive *, const Value *args, int64_t count, Value *result);
-/* For who watches a program (profiling/): the return addresses of the frames here, of those that wait on this thread for
+/* For who watches a program (profiling/): the return addresses of the frames here, of those waiting on this thread for
  * a call of Python, or of those of a thread that a signal has met, innermost first; `room` is 128 at least. */
 enum { ESK_IN_SCHEME, ESK_IN_PYTHON, ESK_IN_HOST, ESK_IN_COLLECTOR };
 typedef struct {
-    uint64_t (*cells)(uint64_t bytes); /* how many objects of so many bytes are handed out before the next is looked at */
+    uint64_t (*cells)(uint64_t bytes); /* how many objects of so many bytes come before the next that is looked at */
     void (*allocated)(Context *, const void *object, uint64_t bytes); /* the first of them */
     void (*collecting)(Context *);
     void (*collected)(Context *);
@@ -362,7 +362,8 @@ extern const HeapWatcher *esk_heap_watcher; /* null: nobody */
 bool esk_is_allocated(const Context *, const void *object); /* what lies there, right after a collection */
 int esk_frames(Context *, uint64_t *addresses, int room);
 int esk_waiting_frames(uint64_t *addresses, int room);
-int esk_interrupted_frames(const Context *, uint64_t frame, uint64_t low, uint64_t *addresses, int room, uint32_t *kind);
+int esk_interrupted_frames(const Context *, uint64_t frame, uint64_t low, uint64_t *addresses, int room,
+                           uint32_t *kind);
 /* From this frame the host is called, until the frame that this gives is set again: for backtraces through the host. */
 char *esk_leave(Context *, char *frame);
 /* Calls `work`, which may allocate but not call Scheme. False: it raised a condition, which is the result and which no
