@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
 import sys
 from pathlib import Path
 
+import drawn_programs
 import pytest
 
 from eshkol.bindings import install
 from eshkol.cli.main import main
 
 ROOT = Path(__file__).parents[2]
-spec = importlib.util.spec_from_file_location("drawn_programs", Path(__file__).parent / "drawn_programs.py")
-assert spec is not None
-drawn_programs = importlib.util.module_from_spec(spec)
-sys.modules["drawn_programs"] = drawn_programs
-assert spec.loader is not None
-spec.loader.exec_module(drawn_programs)
-
 install()
 
 
