@@ -62,10 +62,14 @@ class SchemeFrames:
         self._known: dict[int, Frame | None] = {}
 
     def frame(self, address: int) -> Frame | None:
-        """What returns to an address; None where that is no code of a program."""
+        """What returns to an address; None where that is no code of a program.
+
+        Nor is what has neither a line nor a procedure: what a slow path goes through on its way to the runtime.
+        """
         if address not in self._known:
             found = next((s for m in self._machines for s in m.sites([address])), None)
-            self._known[address] = None if found is None else _named(found)
+            told = found is not None and (found.line > 0 or bool(found.procedures))
+            self._known[address] = _named(found) if told else None
         return self._known[address]
 
     def stack(self, addresses: Sequence[int], kind: int = Kind.SCHEME) -> Stack:
