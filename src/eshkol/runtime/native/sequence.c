@@ -1,4 +1,5 @@
 /* See sequence.h. */
+#define _POSIX_C_SOURCE 200809L
 #include "sequence.h"
 
 #include <string.h>
