@@ -77,7 +77,9 @@ def programs(plan: Plan) -> list[Any]:
 def test_what_is_found_is_what_was_made(tmp_path: Path) -> None:
     """Programs that come in several plans are read and compared once."""
     writing, reading, seen = ProgramCache(tmp_path), ProgramCache(tmp_path), set()
-    for name in (name for name, case in FUNCTIONS.items() if "cpu" in case.machines and not case.told):
+    drawn = ("nearly ", "random ")  # of which some are as good as all
+    names = [n for n, case in FUNCTIONS.items() if "cpu" in case.machines and not case.told and not n.startswith(drawn)]
+    for name in (*names, *[n for n in FUNCTIONS if n.startswith("nearly ")][::8]):
         for _, graph in graphs(name):
             made = compiled(graph.results, graph.params, CORES)
             place(writing, graph).keep(made)
