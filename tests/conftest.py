@@ -27,7 +27,7 @@ if SHARED_MACHINE:
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-for folder in ("", "atlas", "backends", "habits", "ops", "lang", "calculus", "nn", "executable"):
+for folder in ("", "atlas", "backends", "habits", "ops", "lang", "calculus", "nn", "executable", "types"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
 
 # Some tests press Ctrl-C. Whoever runs them in the background may ignore it, and then so would they.
