@@ -66,7 +66,8 @@ def integers() -> tuple[Any, tuple[Any, ...]]:
 
 MODELS = (perceptron, convolutions, small_gpt, gpt_step, many_functions, sums, products, integers)
 QUICK = (convolutions, gpt_step, sums, integers)
-# Last places: a browser's `fma` may round twice, and then sines of large numbers are not so near; long sums have other orders.
+# Last places: a browser's `fma` may round twice, and then sines of large numbers are not so near; long sums go in
+# another order.
 PLACES = {many_functions: 32, sums: 16}
 
 
