@@ -29,28 +29,28 @@ TEXTS = {  # the parameters, of which the first is called, with how many argumen
         f"""(let loop ((rest {_ITEMS}))
               (if (pair? rest)
                   (begin (f (car rest)) (loop (cdr rest)))
-                  (if (null? rest) nothing (begin (again values list) (car rest)))))""",
+                  (if (null? rest) nothing (begin (again values list) (car rest) nothing))))""",
     ),
     "filter": (
         ["f", "list"], 1,
         """(let loop ((rest list) (result nil))
              (if (pair? rest)
                  (let ((element (car rest))) (loop (cdr rest) (if (f element) (cons element result) result)))
-                 (if (null? rest) (reverse result) (begin (again values list) (car rest)))))""",
+                 (if (null? rest) (reverse result) (begin (again values list) (car rest) result))))""",
     ),
     "remove": (
         ["f", "list"], 1,
         """(let loop ((rest list) (result nil))
              (if (pair? rest)
                  (let ((element (car rest))) (loop (cdr rest) (if (f element) result (cons element result))))
-                 (if (null? rest) (reverse result) (begin (again values list) (car rest)))))""",
+                 (if (null? rest) (reverse result) (begin (again values list) (car rest) result))))""",
     ),
     "fold-left": (
         ["f", "initial", "list"], 2,
         """(let loop ((rest list) (result initial))
              (if (pair? rest)
                  (loop (cdr rest) (f result (car rest)))
-                 (if (null? rest) result (begin (again cons initial list) (car rest)))))""",
+                 (if (null? rest) result (begin (again cons initial list) (car rest) result))))""",
     ),
 }  # fmt: skip
 _TOKEN = re.compile(r"[()]|[^\s()]+")
