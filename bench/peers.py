@@ -37,6 +37,11 @@ def torch() -> Any:
     return torch
 
 
+def functional() -> Any:
+    """PyTorch's functions of layers."""
+    return torch().nn.functional
+
+
 @cache
 def jax() -> Any:
     """JAX; None where it is not installed."""

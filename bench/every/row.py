@@ -57,6 +57,12 @@ class Row:
 GRADIENT = ", gradient"
 
 
+def ways(ours: Code, torch: Code | None = None, jax: Code | None = None, numpy: Code | None = None) -> dict[str, Code]:
+    """How each library says it, of those that do."""
+    found = {OURS: ours, TORCH: torch, JAX: jax, NUMPY: numpy}
+    return {who: way for who, way in found.items() if way is not None}
+
+
 class OverModule:
     """A way that is written over the module of a library; `contest.way` gives it the module, once and not in calls."""
 

@@ -9,7 +9,6 @@ import numpy as np
 from scipy import special
 
 import eshkol as ek
-from bench import peers
 from bench.every.row import (
     JAX,
     NUMPY,
@@ -24,6 +23,8 @@ from bench.every.row import (
     normal,
     positive,
 )
+from bench.peers import jax as _jax
+from bench.peers import torch as _torch
 
 MILLION = 1_000_000
 
@@ -31,14 +32,6 @@ MILLION = 1_000_000
 def rows() -> Iterator[Row]:
     for part in (_elementwise, _broadcasting, _reductions, _cumulative, _movement, _complex, _random):
         yield from part()
-
-
-def _torch() -> Any:
-    return peers.torch()
-
-
-def _jax() -> Any:
-    return peers.jax()
 
 
 # --- element by element ---------------------------------------------------------------------------

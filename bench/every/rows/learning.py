@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 import eshkol as ek
-from bench import peers
-from bench.every.row import JAX, OURS, TORCH, Code, Row, both, integers, normal, truths
+from bench.every.row import Code, Row, both, integers, normal, truths
+from bench.every.row import ways as _ways
+from bench.peers import functional as _f
+from bench.peers import jax as _jax
+from bench.peers import torch as _torch
 
 MILLION = 1_000_000
 
@@ -17,23 +20,6 @@ MILLION = 1_000_000
 def rows() -> Iterator[Row]:
     for part in (_norms, _convolution, _pooling, _attention, _losses, _updates, _recurrent, _small):
         yield from part()
-
-
-def _torch() -> Any:
-    return peers.torch()
-
-
-def _f() -> Any:
-    return peers.torch().nn.functional
-
-
-def _jax() -> Any:
-    return peers.jax()
-
-
-def _ways(ours: Code, torch: Code, jax: Code | None = None) -> Mapping[str, Code]:
-    found = {OURS: ours, TORCH: torch, JAX: jax}
-    return {who: way for who, way in found.items() if way is not None}
 
 
 # --- softmax and norms ----------------------------------------------------------------------------

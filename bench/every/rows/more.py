@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 import eshkol as ek
-from bench import peers
-from bench.every.row import JAX, NUMPY, OURS, TORCH, Code, Row, integers, invertible, normal, positive
+from bench.every.row import Code, Row, integers, invertible, normal, positive
+from bench.every.row import ways as _ways
+from bench.peers import functional as _f
+from bench.peers import jax as _jax
+from bench.peers import torch as _torch
 
 MILLION = 1_000_000
 IMAGES = (4, 16, 64, 64)
@@ -18,23 +20,6 @@ IMAGES = (4, 16, 64, 64)
 def rows() -> Iterator[Row]:
     for part in (_arrays, _images, _matrices, _counts):
         yield from part()
-
-
-def _torch() -> Any:
-    return peers.torch()
-
-
-def _f() -> Any:
-    return peers.torch().nn.functional
-
-
-def _jax() -> Any:
-    return peers.jax()
-
-
-def _ways(ours: Code, torch: Code, jax: Code | None = None, numpy: Code | None = None) -> dict[str, Code]:
-    found = {OURS: ours, TORCH: torch, JAX: jax, NUMPY: numpy}
-    return {who: way for who, way in found.items() if way is not None}
 
 
 def _arrays() -> Iterator[Row]:

@@ -9,11 +9,7 @@ import numpy as np
 import scipy
 
 import eshkol as ek
-from bench import peers
 from bench.every.row import (
-    JAX,
-    NUMPY,
-    OURS,
     TORCH,
     Code,
     Make,
@@ -29,6 +25,9 @@ from bench.every.row import (
     positive,
     truths,
 )
+from bench.every.row import ways as _ways
+from bench.peers import jax as _jax
+from bench.peers import torch as _torch
 
 MILLION = 1_000_000
 
@@ -36,19 +35,6 @@ MILLION = 1_000_000
 def rows() -> Iterator[Row]:
     for part in (_products, _einsum, _lookup, _masks, _order, _fourier, _linear_algebra, _distances):
         yield from part()
-
-
-def _torch() -> Any:
-    return peers.torch()
-
-
-def _jax() -> Any:
-    return peers.jax()
-
-
-def _ways(ours: Code, torch: Code | None = None, jax: Code | None = None, numpy: Code | None = None) -> dict[str, Code]:
-    found = {OURS: ours, TORCH: torch, JAX: jax, NUMPY: numpy}
-    return {who: way for who, way in found.items() if way is not None}
 
 
 # --- products -------------------------------------------------------------------------------------
