@@ -9,14 +9,12 @@ it tells the logarithm to base 2 of each row's sum of e^(scale·q·k), +∞ wher
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from eshkol.atlas.isa import Arrays, CodeBuilder, Group, Instruction
-from eshkol.atlas.operands import Condition, Register
+from eshkol.atlas.operands import Register
 from eshkol.atlas.table import emit
-from eshkol.atlas.table.attentions import LOG2_E, LOWEST
+from eshkol.atlas.table.attentions import LOG2_E, softmaxed
 from eshkol.atlas.table.rows import TY, count, read, real, row, write
 from eshkol.atlas.types import FLOATS, Array, Type
 
@@ -81,25 +79,7 @@ def _attend_one(b: CodeBuilder, i: Instruction, n: Register, h: Register, line: 
         b.mul(total, total, b.constant(compute, i.scale))
         return total
 
-    top, total = b.constant(compute, LOWEST), b.constant(compute, 0)
-    with b.loop(keys) as u:
-        b.max(top, top, score(u))
-
-    def weight(u: Register) -> Register:
-        found = score(u)
-        b.sub(found, found, top)
-        b.exp(found, found)
-        return found
-
-    with b.loop(keys) as u:
-        b.add(total, total, weight(u))
-    logarithm, nothing = b.reg(compute), b.pred()
-    b.log(logarithm, total)
-    b.add(logarithm, logarithm, top)
-    b.mul(logarithm, logarithm, b.constant(compute, LOG2_E))
-    b.setcc(Condition.EQ, nothing, total, b.constant(compute, 0))
-    b.sel(logarithm, nothing, b.constant(compute, math.inf), logarithm)
-    b.sel(total, nothing, b.constant(compute, 1), total)
+    weight, total, logarithm = softmaxed(b, compute, keys, score, partly=True)
     with b.loop(i.head_dim) as d:
         mixed = b.constant(compute, 0)
         with b.loop(keys) as u:

@@ -283,6 +283,36 @@ def _expand(b: CodeBuilder, i: Instruction) -> None:
     each_head(b, i.batches, head)
 
 
+def softmaxed(
+    b: CodeBuilder, compute: Type, keys: Register | int, score: Callable[[Register], Register], *, partly: bool
+) -> tuple[Callable[[Register], Register], Register, Register]:
+    """The weight of each key before it is divided, their sum, and the sum's logarithm to base 2, in two passes over the
+    keys; `partly`: there may be none that is seen, which have +∞."""
+    top, total = b.constant(compute, -math.inf), b.constant(compute, 0)
+    with b.loop(keys) as u:
+        b.max(top, top, score(u))
+    if partly:
+        b.max(top, top, b.constant(compute, LOWEST))
+
+    def weight(u: Register) -> Register:
+        found = score(u)
+        b.sub(found, found, top)
+        b.exp(found, found)
+        return found
+
+    with b.loop(keys) as u:
+        b.add(total, total, weight(u))
+    logarithm, nothing = b.reg(compute), b.pred()
+    b.log(logarithm, total)
+    b.add(logarithm, logarithm, top)
+    b.mul(logarithm, logarithm, b.constant(compute, LOG2_E))
+    if partly:
+        b.setcc(Condition.EQ, nothing, total, b.constant(compute, 0))
+        b.sel(logarithm, nothing, b.constant(compute, math.inf), logarithm)
+        b.sel(total, nothing, b.constant(compute, 1), total)
+    return weight, total, logarithm
+
+
 def _attend_one(b: CodeBuilder, i: Instruction, at: list[emit.Index], t: Register) -> None:
     compute = emit.compute_type(i.ty)
 
@@ -298,28 +328,8 @@ def _attend_one(b: CodeBuilder, i: Instruction, at: list[emit.Index], t: Registe
         masked(b, i, at, t, u, total)
         return total
 
-    keys, top, total = seen(b, i, t), b.constant(compute, -math.inf), b.constant(compute, 0)
-    with b.loop(keys) as u:
-        b.max(top, top, score(u))
-    if in_part(i):
-        b.max(top, top, b.constant(compute, LOWEST))
-
-    def weight(u: Register) -> Register:
-        found = score(u)
-        b.sub(found, found, top)
-        b.exp(found, found)
-        return found
-
-    with b.loop(keys) as u:
-        b.add(total, total, weight(u))
-    logarithm, nothing = b.reg(compute), b.pred()
-    b.log(logarithm, total)
-    b.add(logarithm, logarithm, top)
-    b.mul(logarithm, logarithm, b.constant(compute, LOG2_E))
-    if in_part(i):
-        b.setcc(Condition.EQ, nothing, total, b.constant(compute, 0))
-        b.sel(logarithm, nothing, b.constant(compute, math.inf), logarithm)
-        b.sel(total, nothing, b.constant(compute, 1), total)
+    keys = seen(b, i, t)
+    weight, total, logarithm = softmaxed(b, compute, keys, score, partly=in_part(i))
     line = emit.flat(b, (*i.batches, i.queries), (*at, t))
     with b.loop(i.head_dim) as d:
         mixed = b.constant(compute, 0)
