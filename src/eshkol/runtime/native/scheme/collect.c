@@ -241,7 +241,7 @@ static void collect_all(Context *context, char *stack_low) {
 }
 
 /* Frames to come will not find what old ones left behind, and hold on to it in places they have not written to yet. */
-__attribute__((noinline)) static void clear_stack(void) {
+__attribute__((noinline)) void esk_clear_stack(void) {
     char below[STACK_CLEARED];
     memset(below, 0, sizeof below);
     __asm__ volatile("" : : "r"(below) : "memory");
@@ -255,7 +255,7 @@ __attribute__((noinline)) static void collect(Context *context, void kind(Contex
     (void)_setjmp(registers);
     char *frame = __builtin_frame_address(0);
     kind(context, frame < (char *)&registers ? frame : (char *)&registers);
-    clear_stack();
+    esk_clear_stack();
     __asm__ volatile("" : : "r"(&registers) : "memory");
 }
 

@@ -124,6 +124,7 @@ static Value call_primitive(Context *context, const Primitive *row, const Value 
 __attribute__((noinline)) static Value run(Context *context, Entry *entry, const Primitive *row, Value procedure) {
     entry->base = __builtin_frame_address(0);
     context->entry = entry;
+    if (entry->form) esk_clear_stack(); /* what an earlier form held there it holds no more */
     Value result = row ? call_primitive(context, row, entry->args, entry->count)
                        : esk_call(context, procedure, entry->args, entry->count);
     __asm__ volatile("" : : "r"(entry) : "memory"); /* no jump instead of the call */

@@ -195,6 +195,7 @@ enum { THRESHOLD = 8 << 20, LEAST_OUTSIDE = 64 << 20 /* bytes */ };
 void esk_set_up_collections(Heap *);
 uint64_t esk_now(void); /* nanoseconds */
 void esk_run_finalizers(Heap *, bool all);
+void esk_clear_stack(void);           /* below the caller's frame, of what frames that ended left there */
 void esk_step(Context *);             /* a collection of the young, and a slice of one of all when that is due */
 bool esk_collect_at_limit(Context *); /* of all; false where that freed so little that the next would come at once */
 void esk_collect_when_due(Context *); /* also without an entry */
