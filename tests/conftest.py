@@ -38,7 +38,7 @@ from hypothesis import settings  # noqa: E402
 from hypothesis.internal.conjecture import providers  # noqa: E402
 
 from brief import Brief  # noqa: E402
-from effort import FULL, amount  # noqa: E402
+from effort import FULL, amount, beyond_the_sample  # noqa: E402
 
 if side := os.environ.get("ESHKOL_GUARD"):
     from eshkol.backends.cpu import backend as cpu
@@ -74,8 +74,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All workers have the tests in the same order."""
+    """All workers have the tests in the same order, and what is not in a sample is slow."""
     items.sort(key=lambda item: item.path)
+    for item in beyond_the_sample(items):
+        item.add_marker("slow")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -114,7 +114,7 @@ def run_tour(**env: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("width", [80, pytest.param(120, marks=pytest.mark.slow)])
 def test_the_tour_ends_well_and_fits_the_terminal(width):
     done = run_tour(COLUMNS=str(width))
     assert (done.returncode, done.stderr) == (0, "")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from effort import examples
+from effort import amount, examples
 from eshkol.errors import EshkolError, ReadError
 from eshkol.lang.datum import text as written
 from eshkol.lang.formatting import formatted as module
@@ -114,12 +114,12 @@ def test_the_files_of_the_project() -> None:
     """They keep their meaning, and most of their lines as they are."""
     changed = lines = 0
     for folder in FOLDERS:
-        for path in sorted((ROOT / folder).rglob("*.esk")):
+        for path in sorted((ROOT / folder).rglob("*.esk"))[:: amount(1, 4)]:
             text = path.read_text("utf-8")
             before, after = text.splitlines(), check(text).splitlines()
             lines += len(before)
             changed += len(set(before) - set(after))
-    assert lines > 15_000
+    assert lines > amount(15_000, 3_000)
     assert changed < lines / 30
 
 

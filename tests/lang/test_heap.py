@@ -80,6 +80,7 @@ def run(program: Path, *arguments: str, **settings: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", ["graphs", "deep", "slices", "limits", "symbols", "continuations", "control"])
 def test_under_sanitizers(sanitized: Path, check: str) -> None:
     run(sanitized, check)

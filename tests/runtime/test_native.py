@@ -139,9 +139,17 @@ def _kernels_here() -> str:
 @pytest.mark.parametrize(
     ("driver", "sources"),
     [
-        (SORTS, ["scheduler.c", *(f"order/{path.name}" for path in (NATIVE / "order").glob("*.c"))]),
+        pytest.param(
+            SORTS,
+            ["scheduler.c", *(f"order/{path.name}" for path in (NATIVE / "order").glob("*.c"))],
+            marks=pytest.mark.slow,
+        ),
         (LAUNCHES, ["launches.c", "graphs.c"]),
-        (MATRICES, ["scheduler.c", *(f"linear/{path.name}" for path in (NATIVE / "linear").glob("*.c"))]),
+        pytest.param(
+            MATRICES,
+            ["scheduler.c", *(f"linear/{path.name}" for path in (NATIVE / "linear").glob("*.c"))],
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["sorts", "launches", "linear"],
 )

@@ -98,6 +98,7 @@ def test_a_model_that_takes_indices(tmp_path):
     assert (given["dtype"], given["shape"]) == ("int64", [1, 4])
 
 
+@pytest.mark.slow
 def test_the_example(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["web.py", str(tmp_path), "1", "2"])
     runpy.run_path(str(Path(__file__).parents[2] / "examples" / "web.py"))
