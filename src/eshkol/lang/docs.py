@@ -45,7 +45,8 @@ FURTHER = (
 )  # fmt: skip
 RED_EDITION = {  # names of R7RS-large, and the SRFI that each stands for
     "bitwise": 151, "box": 111, "charset": 14, "comparator": 128, "division": 141, "generator": 158, "hash-table": 125,
-    "ideque": 134, "list": 1, "list-queue": 117, "lseq": 127, "regex": 115, "set": 113, "sort": 132, "stream": 41, "vector": 133,
+    "ideque": 134, "list": 1, "list-queue": 117, "lseq": 127, "regex": 115, "set": 113, "sort": 132, "stream": 41,
+    "vector": 133,
 }  # fmt: skip
 
 
