@@ -187,6 +187,7 @@ static void end(Context *context, const HeapWatcher *watcher, const char *stack_
 /* What was not reached is free. */
 static void finish_all(Heap *heap) {
     run_finalizers(heap, 0, false);
+    esk_sweep_ephemerons(heap, true);
     esk_drop_symbols(heap, true);
     sweep_all(heap);
     esk_sweep_units(heap);
@@ -216,6 +217,7 @@ static void collect_young(Context *context, char *stack_low) {
     esk_mark_young(context, stack_low);
     set_share(heap, read_clock(CLOCK_THREAD_CPUTIME_ID) - start);
     run_finalizers(heap, heap->finalizers_old, false);
+    esk_sweep_ephemerons(heap, false);
     esk_drop_symbols(heap, false);
     sweep_young(heap);
     if (heap->marking) mark_slice(heap, heap->live > before ? heap->live - before : 0);

@@ -62,6 +62,7 @@ typedef struct {
 } SizeClass;
 
 typedef struct { Object *object; void (*last)(Object *); } Finalizer;
+typedef struct Ephemeron Ephemeron;
 typedef struct RootChunk { struct RootChunk *next; Value cells[255]; } RootChunk;
 typedef struct { Symbol **slots; uint64_t mask, used /* with the dropped */, count; } SymbolTable;
 /* Objects to be traced; of pieces of vectors, where they begin and the vector with the lowest bit set. */
@@ -116,6 +117,9 @@ typedef struct Heap {
     uint64_t outside, outside_since, outside_threshold; /* bytes elsewhere that objects here keep alive */
     Finalizer *finalizers;
     uint64_t finalizer_count, finalizer_room, finalizers_old /* so many are of old objects */;
+    Ephemeron **ephemerons;
+    uint64_t ephemeron_count, ephemeron_room, ephemerons_old;
+    const RecordType *ephemeron_type; /* null before there is one */
     SymbolTable symbols, keywords;
     Symbol **new_names;     /* in the tables, and young */
     uint64_t new_count, new_room;
@@ -228,6 +232,12 @@ void esk_forget_reached(Heap *);       /* none was reached */
 uint64_t esk_units_weight(const Heap *); /* bytes that go with them */
 uint64_t esk_sweep_units(Heap *); /* the same of those that are alive */
 void esk_free_units(Heap *);
+
+/* ephemerons.c */
+const Value *esk_ephemeron_parts(const Ephemeron *); /* its key and its datum */
+/* what must be marked since the key is, or null */
+const Value *esk_ephemeron_due(const Heap *, const Ephemeron *);
+void esk_sweep_ephemerons(Heap *, bool all); /* after marking */
 
 /* errors.c: the fields of error objects, and the return addresses that are kept for the host. */
 enum { FIELD_KIND, FIELD_MESSAGE, FIELD_IRRITANTS, FIELD_WHO, FIELD_TRACE, FIELD_CAUSE, FIELD_COUNT };

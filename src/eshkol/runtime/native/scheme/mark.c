@@ -368,6 +368,27 @@ INLINE void mark_new_constants(Marker *marker, Way way) {
     while (esk_new_constants(marker->heap, &unit, &constants, &count)) mark_values(marker, way, constants, count);
 }
 
+/* Data of ephemerons whose keys were reached; whether there were any. One may be the key of the next. */
+static bool mark_data(Heap *heap) {
+    bool some = false;
+    for (uint64_t i = 0; i < heap->ephemeron_count; i++) {
+        const Value *datum = esk_ephemeron_due(heap, heap->ephemerons[i]);
+        if (!datum) continue;
+        Marker marker = begin(heap, ALL);
+        mark_values(&marker, ALL, datum, 1);
+        finish(marker, ALL);
+        drain_all(heap);
+        some = true;
+    }
+    return some;
+}
+
+INLINE void mark_young_ephemerons(Marker *marker, Way way) {
+    const Heap *heap = marker->heap;
+    for (uint64_t i = heap->ephemerons_old; i < heap->ephemeron_count; i++)
+        mark_values(marker, way, esk_ephemeron_parts(heap->ephemerons[i]), 2);
+}
+
 INLINE void mark_context(Context *context, Way way) {
     Heap *heap = context->heap;
     Marker marker = begin(heap, way);
@@ -389,7 +410,10 @@ INLINE void mark_context(Context *context, Way way) {
     for (RootChunk *chunk = heap->roots; chunk; chunk = chunk->next)
         mark_values(&marker, way, chunk->cells, sizeof chunk->cells / sizeof *chunk->cells);
     mark_values(&marker, way, heap->statics, heap->static_count);
-    if (way != ALL) mark_new_constants(&marker, way);
+    if (way != ALL) {
+        mark_new_constants(&marker, way);
+        mark_young_ephemerons(&marker, way);
+    }
     finish(marker, way);
 }
 
@@ -518,7 +542,7 @@ bool esk_mark_slice(Heap *heap, Budget *budget) {
     do {
         if (!drain_some(heap, budget)) return false;
         trace_again(heap, ALL);
-    } while (mark_constants(heap));
+    } while (mark_constants(heap) || mark_data(heap));
     shrink(&heap->waiting);
     heap->alive = heap->reached;
     if (heap->check) check(heap);

@@ -135,6 +135,7 @@ void esk_free_heap(Context *context) {
     esk_run_finalizers(heap, true);
     esk_free_units(heap);
     free(heap->finalizers);
+    free(heap->ephemerons);
     free(heap->dropped);
     pthread_mutex_destroy(&heap->dropping);
     free(heap->symbols.slots);
