@@ -50,7 +50,7 @@ if side := os.environ.get("ESHKOL_GUARD"):
 
 # A busy machine is slow, not wrong: no test fails for the time one example takes. `make test` takes the same examples
 # every time, so that a change is judged by what it does; `make test-all` looks for new ones.
-settings.register_profile("same", deadline=None, derandomize=True)
+settings.register_profile("same", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("new", deadline=None)
 settings.load_profile("new" if FULL else "same")
 if not FULL:

@@ -84,7 +84,7 @@ def compare(checker: Checker, seeds: range, show: bool = False) -> Counter[str]:
 
 
 def test_random_programs(checker: Checker) -> None:
-    counts = compare(checker, range(1, amount(80, 11)))
+    counts = compare(checker, range(1, amount(80, 7)))
     assert all(counts[way] for way in WAYS), counts
 
 

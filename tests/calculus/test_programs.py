@@ -199,7 +199,7 @@ def test_a_mistake_of_ours_is_told_once_and_the_answer_is_right(
 
 
 def test_random_programs(checker: Checker) -> None:
-    report = run(range(1, 1 + amount(400, 20)), checker=checker)
+    report = run(range(1, 1 + amount(400, 12)), checker=checker)
     assert not report.wrong, "\n".join(report.wrong[:5])
     assert report.fast >= 0.75 * report.calls, report.reasons
 

@@ -828,7 +828,7 @@ static void test_figures(Context *context) {
     CHECK(resident_megabytes() < 200);
     CHECK(enter(context, &mark_tree_closure, esk_fixnum(22), &result) == 0);
     result = ESK_NULL;
-    for (int k = 0; k < 3; k++) esk_collect(context); /* pages that were in use not long ago stay */
+    for (int k = 0; k < 8; k++) esk_collect(context); /* each lets go of an eighth of what was in use */
     CHECK(resident_megabytes() < 60);
 }
 

@@ -84,7 +84,7 @@ forms = st.recursive(
 programs = st.lists(st.tuples(forms, gaps).map("".join), max_size=5).map("".join)
 
 
-@examples(2000, 300)
+@examples(2000, 100)
 @given(programs)
 def test_any_program_stays_the_same(text: str) -> None:
     check(text)

@@ -26,6 +26,7 @@ PARTS = (
     "code",
     "objects",
     "layout",
+    "ephemerons",
     "errors",
     "control",
     "continuation",
@@ -86,7 +87,10 @@ def test_under_sanitizers(sanitized: Path, check: str) -> None:
     run(sanitized, check)
 
 
-@pytest.mark.parametrize(("check", "every"), [("graphs", 17), ("continuations", 1), ("control", 1), ("symbols", 1000)])
+@pytest.mark.parametrize(
+    ("check", "every"),
+    [("graphs", 17), pytest.param("continuations", 1, marks=pytest.mark.slow), ("control", 1), ("symbols", 1000)],
+)
 def test_collecting_all_the_time(fast: Path, check: str, every: int) -> None:
     run(fast, check, "3", ESHKOL_GC_STRESS=str(every))
 

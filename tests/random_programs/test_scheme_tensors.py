@@ -12,7 +12,7 @@ from random_programs.scheme_tensors import Program, programs
 SLOWLY = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-@settings(max_examples=amount(4000, 30), deadline=None, suppress_health_check=SLOWLY)
+@settings(max_examples=amount(4000, 20), deadline=None, suppress_health_check=SLOWLY)
 @given(programs())
 def test_what_scheme_makes_of_a_program_is_what_numpy_says(program: Program) -> None:
     with by_interpreter():

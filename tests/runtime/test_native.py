@@ -99,7 +99,7 @@ def test_c_files_stay_short(path):
     [
         (None, (*TESTS, "many", "fork"), "-DFUTEX"),
         (None, (*TESTS, "many", "fork"), "-DESHKOL_NO_FUTEX"),
-        ("thread", TESTS, "-DFUTEX"),
+        pytest.param("thread", TESTS, "-DFUTEX", marks=pytest.mark.slow),
         pytest.param("thread", TESTS, "-DESHKOL_NO_FUTEX", marks=pytest.mark.slow),
         ("address,undefined", (*TESTS, "many", "fork") if FULL else ("deque", "nested", "failures", "fork"), "-DFUTEX"),
     ],

@@ -80,7 +80,7 @@ def test_what_is_found_is_what_was_made(tmp_path: Path) -> None:
     writing, reading, seen = ProgramCache(tmp_path), ProgramCache(tmp_path), set()
     drawn = ("nearly ", "random ")  # of which some are as good as all
     names = [n for n, case in FUNCTIONS.items() if "cpu" in case.machines and not case.told and not n.startswith(drawn)]
-    for name in [*names, *[n for n in FUNCTIONS if n.startswith("nearly ")][::8]][:: amount(1, 4)]:
+    for name in [*names, *[n for n in FUNCTIONS if n.startswith("nearly ")][::8]][:: amount(1, 8)]:
         for _, graph in graphs(name):
             made = compiled(graph.results, graph.params, CORES)
             place(writing, graph).keep(made)

@@ -119,7 +119,7 @@ typedef struct Heap {
     uint64_t finalizer_count, finalizer_room, finalizers_old /* so many are of old objects */;
     Ephemeron **ephemerons;
     uint64_t ephemeron_count, ephemeron_room, ephemerons_old;
-    const RecordType *ephemeron_type; /* null before there is one */
+    RecordType *ephemeron_type; /* null before there is one */
     SymbolTable symbols, keywords;
     Symbol **new_names;     /* in the tables, and young */
     uint64_t new_count, new_room;
