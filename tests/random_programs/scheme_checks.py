@@ -116,7 +116,12 @@ def differences(program: Program, directions: Sequence[Any]) -> float | None:
     def slope(h: float) -> float:
         return (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
 
+    def bend(h: float) -> float:  # how far the slopes of both sides are apart: goes with h, but for a corner right here
+        return abs(at(h) - 2 * at(0.0) + at(-h)) / h
+
     first, second = slope(1e-3), slope(3e-4)
+    if bend(3e-4) > 0.6 * bend(1e-3) + 1e-7:
+        return None
     return second if abs(first - second) <= 1e-5 * (1 + abs(second)) else None
 
 

@@ -37,16 +37,16 @@ FURTHER = (
         "structures", "contracts", "generators",
     )),
     "eshkol/match", "eshkol/format", "eshkol/strings", "eshkol/show", "eshkol/outcomes",
-    "eshkol/arguments", "eshkol/regexps/programs",
+    "eshkol/arguments", "eshkol/regexps/programs", "scheme/rlist",
     *(f"srfi/{number}" for number in (
         2, 6, 8, 9, 11, 13, 14, 16, 19, 23, 26, 27, 28, 31, 34, 39, 41, 43, 48, 64, 87, 95, 98, 101, 111, 113, 115,
         116, 117, 121, 124, 125, 127, 128, 130, 132, 134, 135, 141, 145, 151, 152, 158, 166,
     )),
 )  # fmt: skip
-RED_EDITION = {  # names of R7RS-large, and the SRFI that each stands for
+RED_EDITION = {  # names of R7RS-large, and the SRFI that each stands for; (scheme rlist) has names of its own
     "bitwise": 151, "box": 111, "charset": 14, "comparator": 128, "division": 141, "ephemeron": 124, "generator": 158,
     "hash-table": 125, "ideque": 134, "ilist": 116, "list": 1, "list-queue": 117, "lseq": 127, "regex": 115,
-    "rlist": 101, "set": 113, "sort": 132, "stream": 41, "text": 135, "vector": 133,
+    "set": 113, "sort": 132, "stream": 41, "text": 135, "vector": 133,
 }  # fmt: skip
 
 

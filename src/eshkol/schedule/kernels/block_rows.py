@@ -146,7 +146,7 @@ def _finished(w: Writer, side: SharedRow, deal: Deal) -> Kernel:
     w.compute_rows()
     with w.e.only_if(w.e.compare("EQ", side.place, 0)):
         w.store_rows()
-    lanes = target.block if side.width == target.subgroup > 1 else side.width
+    lanes = max(target.block, side.width) if side.width == target.subgroup > 1 else side.width
     return w.kernel(launch(w, lanes), fixed=not w.phases.runs[0][1], told=_told(w, deal))
 
 

@@ -293,7 +293,9 @@ static Object *of_tensors(Object *op, Object *const *operands, Size count)
     Object *site = site_now();
     if (!site) return NULL;
     Object *made = quickly(op, operands, count, site);
-    if (!made && !python.PyErr_Occurred() && is_plain_tensor(operands[0])) {
+    bool ordinary = is_plain_tensor(operands[0]); /* functions take lists, too; operators leave them to the list */
+    if (count == 2) ordinary = ordinary && (is_plain_tensor(operands[1]) || is_number(operands[1]));
+    if (!made && !python.PyErr_Occurred() && ordinary) {
         Object *args = python.PyTuple_New(count);
         for (Size k = 0; args && k < count; k++)
             python.PyTuple_SetItem(args, k, held(operands[k]));

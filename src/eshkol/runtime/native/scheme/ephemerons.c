@@ -1,8 +1,8 @@
 /* Ephemerons (SRFI 124): a key and a datum that are kept alive only as long as something else keeps the key alive.
  *
  * In: keys and data, and from mark.c and collect.c the moments of a collection. Out: more that is alive, and ephemerons
- * that are broken: they have #f for both. An ephemeron is a record without fields, as far as the marker and whoever else
- * looks at records can tell; what it refers to lies behind them. While it is young it keeps all of it, and so breaks
+ * that are broken: they have #f for both. An ephemeron is a record without fields, as far as the marker and others that
+ * look at records can tell; what it refers to lies behind them. While it is young it keeps all of it, and so breaks
  * only in a collection of all: when the other marking is done, the datum of every key that was reached is marked too.
  */
 #include "heap.h"
