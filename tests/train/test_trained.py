@@ -60,6 +60,7 @@ def test_an_lstm_copies_what_it_has_read() -> None:
     np.testing.assert_array_equal(result.outputs.numpy().argmax(-1), said.numpy())  # which it had never seen before
 
 
+@pytest.mark.slow  # a ladder of the backends trains one, too
 def test_a_tiny_gpt_learns_a_page_by_heart() -> None:
     ek.seed(0)
     letters = sorted(set(PAGE))

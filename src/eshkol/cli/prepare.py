@@ -69,9 +69,16 @@ for dtype in (ek.float32, ek.float64):
 ek.grad(lambda v: (v * v).sum())(ek.tensor([1.0, 2.0])).numpy()
 ek.jit(lambda v: v + 1.0)(ek.tensor([1.0, 2.0])).numpy()
 """
+EXECUTABLE = """
+from pathlib import Path
+from eshkol.cli.main import main
+Path("hello.esk").write_text('(display "hello")')
+main(["build", "hello.esk"])  # fails where there is no C compiler: then there is nothing to prepare
+"""
 RUN = ("-m", "eshkol", "run", "-")
 ALL_LIBRARIES = "the libraries"
 PROGRAMS = (
+    Program("the first executable", ("-c", EXECUTABLE)),
     Program("training of a transformer", ("-c", GPT)),
     Program("the prompt", (*EVALUATE, "(display 1)")),
     Program("the first gradient", (*EVALUATE, "(gradient (lambda (x) (* x x)) 3.0)")),
