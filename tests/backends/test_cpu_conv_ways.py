@@ -124,6 +124,15 @@ def test_blocks_and_edges(kind: str, name: str, how: tuple[int, ...]) -> None:
 
 
 @each_way
+def test_a_single_column_lies_apart_from_nothing(kind: str, name: str) -> None:
+    """A stride of two along rows of one place: the places of several rows share a vector all the same."""
+    with multiplied(name) as ty:
+        for stride in ((1, 2), (1, 3), (2, 1)):
+            check(made(kind, ty, batch=2, in_channels=2, out_channels=1, height=3, width=1, kernel_h=1, kernel_w=1,
+                       stride=stride))  # fmt: skip
+
+
+@each_way
 def test_bands_are_cut_along_rows_and_columns(kind: str, name: str) -> None:
     sizes = {"batch": 1, "in_channels": 3, "out_channels": 5}
     long = {"height": 1, "width": 1203, "kernel_h": 1, "kernel_w": 4, "padding": (0, 2)}

@@ -67,7 +67,8 @@ class Axis:
             first = 0 if tap is None else (start + before - tap * dilation) // stride
             parts.append(Part(-(-(extent - start) // stride), start, first, taps, tap or 0, earlier))
             earlier += taps
-        return Axis(outputs, extent, kernel, 1, -(dilation // common), tap_step, stride, tuple(parts))
+        spread = stride if len(parts) > 1 else 1  # of a single place, which lies apart from nothing
+        return Axis(outputs, extent, kernel, 1, -(dilation // common), tap_step, spread, tuple(parts))
 
     @property
     def taps(self) -> int:
