@@ -42,6 +42,7 @@ def products(x: Node, weight: Node, **how: Any) -> list[Node]:
         ((2, 2, 22, 9, 8), (2, 16, 22, 3, 2), {"stride": 2, "padding": ((1, 0), (0, 1))}),
         ((2, 1, 16, 30), (1, 16, 16, 5), {"padding": 2, "dilation": 2}),
         ((1, 1, 16, 3, 4, 5), (1, 16, 16, 2, 2, 2), {"padding": 1}),
+        ((3, 1, 16, 7, 4), (1, 16, 16, 3, 2), {"padding": 1}),  # an odd number of places, which are copied one by one
     ],
 )
 def test_convolutions(x: tuple[int, ...], weight: tuple[int, ...], how: dict[str, Any]) -> None:

@@ -24,6 +24,8 @@ from eshkol.schedule.run.failures import explaining, failure, where_asked
 from eshkol.schedule.run.memory import Array
 from eshkol.schedule.run.resident import Machine, Resident, on_machine, unfilled
 
+BITS = (Type.U16, Type.U32)  # as which a kernel may see what is of another type, to move it
+
 
 class StepwisePlan:
     """A plan ready to be run on a machine; what it holds of constants is copied there once."""
@@ -157,7 +159,7 @@ class _Run:
         params: dict[str, Any] = dict(step.numbers)
         for name, place in step.buffers:
             buffer, seen = self._value(place).buffer(), kernel.program.param[name].ty
-            params[name] = buffer.handle if seen is Type.U32 else buffer  # a kernel may see the bits as words
+            params[name] = buffer.handle if seen in BITS else buffer
         try:
             machine.execute(kernel.program, kernel.launch, params)
         except EshkolError as error:
