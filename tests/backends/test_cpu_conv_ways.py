@@ -123,6 +123,13 @@ def test_blocks_and_edges(kind: str, name: str, how: tuple[int, ...]) -> None:
         check(i)
 
 
+@pytest.mark.parametrize("ty", [Type.F32, Type.F64, Type.F16, Type.BF16], ids=str)
+def test_rows_of_one_place_in_the_way_of_this_machine(ty: Type) -> None:
+    for channels in (4, 40):
+        check(made("Conv2DGradInput", ty, batch=2, in_channels=channels, out_channels=1, height=20, width=1, kernel_h=1,
+                   kernel_w=1, stride=(1, 2)))  # fmt: skip
+
+
 @each_way
 def test_a_single_column_lies_apart_from_nothing(kind: str, name: str) -> None:
     """A stride of two along rows of one place: the places of several rows share a vector all the same."""
