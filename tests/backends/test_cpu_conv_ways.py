@@ -93,7 +93,7 @@ def in_lines(i: Instruction) -> bool:
 
 
 @each_way
-@examples(20, 4)
+@examples(300, 4)
 @given(how=geometries())
 def test_any_shape(kind: str, name: str, how: dict[str, Any]) -> None:
     with multiplied(name) as ty:

@@ -6,6 +6,7 @@ windows (pooling, convolutions, sliding) of any size, step and edge, orders of e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -203,6 +204,44 @@ def _convolve(c: Chooser, values: Sequence[Known]) -> Step | None:
     most = (values[k].shape[-1] + 2 * edge - 1) // apart + 1
     j = place(c, values, lambda v: _double(v) and v.ndim > 0 and 0 < v.size < 40 and v.shape[-1] <= most)
     return None if j is None else Step("convolve", (k, j), (step, edge, apart))
+
+
+def _of_shape(m: Any, x: Any, shape: tuple[int, ...]) -> Any:
+    """The values of an array, again and again until a shape is full."""
+    flat = x.reshape((-1,))
+    return m.take(flat, np.arange(math.prod(shape)) % flat.shape[0], 0).reshape(shape)
+
+
+Planes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], tuple[int, int], tuple[int, int]]
+
+
+def _convolved_planes(a: Planes, x: Any, w: Any) -> Any:
+    shape, kernel, step, edge, apart = a
+    planes, weight = _of_shape(ek, x, shape), _of_shape(ek, ek.sin(w), kernel)
+    return ek.conv2d(planes, weight, stride=step, padding=edge, dilation=apart)
+
+
+def _convolved_planes_numpy(a: Planes, x: Any, w: Any) -> Any:
+    shape, kernel, step, edge, apart = a
+    planes = np.pad(_of_shape(np, x, shape), ((0, 0), (0, 0), *((n, n) for n in edge)))
+    reach = [d * (k - 1) + 1 for d, k in zip(apart, kernel[2:], strict=True)]
+    seen = np.lib.stride_tricks.sliding_window_view(planes, reach, (2, 3))[:, :, :: step[0], :: step[1]]
+    return np.einsum("bcijkl,ockl->boij", seen[..., :: apart[0], :: apart[1]], _of_shape(np, np.sin(w), kernel))
+
+
+@kind("convolve planes", _convolved_planes, numpys=_convolved_planes_numpy, weight=3)
+def _convolve_planes(c: Chooser, values: Sequence[Known]) -> Step | None:
+    """Of several channels, and of sizes, steps and edges that differ along both axes, as those of the values do not."""
+    k, j = (place(c, values, lambda v: _double(v) and v.size > 0) for _ in range(2))
+    if k is None or j is None:
+        return None
+    channels = c.integer(1, 6)
+    sizes = [(c.integer(1, 4), c.integer(1, 3), c.integer(1, 3), c.integer(0, 1), c.integer(1, 2)) for _ in range(2)]
+    if any(apart * (taps - 1) >= size + 2 * edge for size, taps, _, edge, apart in sizes):
+        return None
+    extents, kernel, step, edge, apart = zip(*sizes, strict=True)
+    shape, taps = (c.integer(1, 2), channels, *extents), (c.integer(1, 3), channels, *kernel)
+    return Step("convolve planes", (k, j), (shape, taps, step, edge, apart))
 
 
 def _plane(x: Any) -> Any:

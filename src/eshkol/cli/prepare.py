@@ -73,7 +73,7 @@ EXECUTABLE = """
 from pathlib import Path
 from eshkol.cli.main import main
 Path("hello.esk").write_text('(display "hello")')
-main(["build", "hello.esk"])  # fails where there is no C compiler: then there is nothing to prepare
+main(["build", "hello.esk"])  # where none can be made (no C compiler, no ELF), `eshkol build` itself says why
 """
 RUN = ("-m", "eshkol", "run", "-")
 ALL_LIBRARIES = "the libraries"
