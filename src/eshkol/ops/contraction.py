@@ -11,7 +11,7 @@ from eshkol.errors import ShapeError
 from eshkol.ops import dtypes, shapes
 from eshkol.ops.creation import full
 from eshkol.ops.elementwise import conj
-from eshkol.ops.joining import roll
+from eshkol.ops.joining import stack, unstack
 from eshkol.ops.movement import align, permute, reshape
 from eshkol.ops.row import Aval, Choice, HasAval, Linear, Macro, Pull, Shape, Value, composite, primitive, sample
 
@@ -415,16 +415,6 @@ def cross(x: Value, y: Value, axis: int = -1) -> Any:
     one, other = shapes.axis(axis, x.ndim), shapes.axis(axis, y.ndim)
     if x.shape[one] != 3 or y.shape[other] != 3:
         raise ShapeError(f"vectors of {x.shape[one]} and {y.shape[other]} along axis {axis}: both must have 3 elements")
-    x, y = _last(x, one), _last(y, other)
-    result = _next(x, 1) * _next(y, 2) - _next(x, 2) * _next(y, 1)
-    place = shapes.axis(axis, result.ndim)
-    return permute(result, (*range(place), result.ndim - 1, *range(place, result.ndim - 1)))
-
-
-def _last(x: Any, axis: int) -> Any:
-    return permute(x, (*(k for k in range(x.ndim) if k != axis), axis))
-
-
-def _next(x: Any, by: int) -> Any:
-    """Vectors of three, turned round so that element k + by comes to place k."""
-    return roll(x, -by, -1)
+    (x0, x1, x2), (y0, y1, y2) = unstack(x, one), unstack(y, other)
+    turned = (x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0)
+    return stack(turned, shapes.axis(axis, max(x.ndim, y.ndim)))

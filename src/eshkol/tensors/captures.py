@@ -12,7 +12,6 @@ that is computed, through `getattr`, inside of a library. `jit` is documented to
 from __future__ import annotations
 
 import dis
-import hashlib
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
@@ -21,6 +20,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, Modul
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from blake3 import blake3
 
 from eshkol.graph.node import PACKAGE, Node
 from eshkol.runtime import front
@@ -254,6 +254,11 @@ def exactly(number: Any) -> Any:
     return number if number and number == number else repr(number)
 
 
+def _digest(array: np.ndarray) -> bytes:
+    """What stands for the bytes of an array that is too large to be kept for comparison."""
+    return blake3(np.ascontiguousarray(array).reshape(-1).view(np.uint8)).digest()
+
+
 def _frozen(value: Any, nodes: list[Node]) -> Any:
     """A value as a key; the nodes of tensors in it are added to a list."""
     kind = type(value)
@@ -272,9 +277,7 @@ def _frozen(value: Any, nodes: list[Node]) -> Any:
     if isinstance(value, set | frozenset):
         return kind, frozenset([_frozen(x, nodes) for x in value])
     if isinstance(value, np.ndarray) and value.dtype != object and not is_fixed(value):
-        raw = value.tobytes()
-        held = raw if len(raw) <= _SMALL else hashlib.blake2b(raw).digest()
-        return kind, value.shape, value.dtype, held
+        return kind, value.shape, value.dtype, value.tobytes() if value.nbytes <= _SMALL else _digest(value)
     if isinstance(value, np.generic):
         return kind, value.tobytes()
     state = getattr(kind, "__jit_state__", None)  # of a model: its mode and structure, parameters and buffers
