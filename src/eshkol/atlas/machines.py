@@ -143,6 +143,9 @@ class MachineDescription:
     tuned: Tuned = ()  # what its own kernels choose: it makes no other plan, but no plan is used with other answers
     # How cores go over elements that lie differently.
     stretch: int = 2048  # columns that are walked together: sums of them and a few rows stay in the nearest cache
+    # What is held by the caches of all cores is as fast to read in narrow stretches, of which there are fewer parts.
+    cached: int = 1 << 21
+    held_stretch: int = 512
     piece: int = 8192  # elements of a part of a row
     strip: int = 64  # rows that are turned together
     tile: int = 16  # elements of a row that are computed for all rows of a strip before the next: a line of the cache

@@ -34,6 +34,8 @@ VECTORS = "vectors"
 LANES = "lanes"
 # Metadata: buffers, by their names, whose contents nobody reads after a launch.
 MEANWHILE = "meanwhile"
+# Metadata of a program that reads what other cores have written just before, and so has it from their caches.
+GATHERS = "gathers"
 # Metadata of a program whose factors of float32 may be rounded to 19 bits (tf32) where that is faster.
 ROUNDED = "rounded"
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from eshkol.atlas import sequence as atlas
-from eshkol.atlas.program import LaunchConfig, ParamKind, Program
+from eshkol.atlas.program import GATHERS, LaunchConfig, ParamKind, Program
 from eshkol.atlas.sequence import Call, SequenceFailed, SequenceStep
 from eshkol.backends.cpu.collective import Collective, Scratch, scratch
 from eshkol.backends.cpu.kernels.macro import FAULT, FIRST_OPERAND, NO_FAULT, SCRATCH
@@ -29,6 +29,8 @@ from eshkol.runtime import sequence as native
 from eshkol.runtime.library import address_of
 from eshkol.runtime.scheduler import PreparedCall
 from eshkol.support.extents import about
+
+GATHERED = 32  # instructions that an element takes as long as, where it comes from another core's cache
 
 
 class PreparesLaunches(Protocol):
@@ -118,7 +120,8 @@ class SequenceWriter:
             record[word + 1] = 8
         blocks, grain = launch.blocks, launch.blocks
         if not lanes.module.serial:
-            grain = grain_of(blocks, max(1, STEPS_PER_TASK // (launch.block_size * _steps(lanes.module, step))))
+            steps = _steps(lanes.module, step) * (GATHERED if GATHERS in step.program.metadata else 1)
+            grain = grain_of(blocks, max(1, STEPS_PER_TASK // (launch.block_size * steps)))
         return self._add(prepared, native.NativeCall([(lanes.address, blocks, grain)], record, bindings, inner))
 
     def _scalar(self, param: Any, value: Any) -> Any:

@@ -13,10 +13,10 @@ from contextlib import ExitStack
 from typing import Any
 
 from eshkol.atlas.machines import MachineDescription
-from eshkol.atlas.program import LaunchConfig
+from eshkol.atlas.program import GATHERS, LaunchConfig
 from eshkol.graph.node import Node
 from eshkol.ops.shapes import count
-from eshkol.schedule.kernels.emit import Emitter
+from eshkol.schedule.kernels.emit import NOTHING, Emitter
 from eshkol.schedule.kernels.kernel import Kernel
 from eshkol.schedule.kernels.rows import (
     Phases,
@@ -39,6 +39,7 @@ MANY = 1 << 17  # but not for a batch that may be another next time, unless so m
 MANY_ROWS = 64  # that may be gone over row by row, where all of them are reduced
 AT_ONCE = 4  # rows that are added up before they are added to what is in memory,
 SEQUENTIAL = 64  # but not where rows have so many elements and adjoin: memory is read fastest in one go,
+COMBINED = 64  # rows whose parts one core takes together: a few lines of the cache of each
 MOST_TERMS = 1024  # as long as no more are added one after another
 
 
@@ -164,7 +165,8 @@ class _Columns(_Cut):
         runs = within(phases)
         self.kept = [n for n, keep in runs if keep]
         self.last = self.kept[-1]
-        self.width = _width(self.last, bool(phases.full_outs), target.stretch)
+        held = not phases.full_outs and about(phases.whole) <= target.cached
+        self.width = _width(self.last, bool(phases.full_outs), target.held_stretch if held else target.stretch)
         self.stretches = -(-self.last // self.width)
         self.outer = count(tuple(self.kept[:-1]))
         super().__init__(phases, runs, self.stretches * self.outer, target)
@@ -307,7 +309,8 @@ def _combining(group: Any, phases: Phases, cut: _Cut | None) -> Kernel:
     for node, total in totals.items():
         w.values.rows[node] = e.convert(total, node.dtype)
     w.finish_rows()
-    return w.kernel(LaunchConfig.linear(phases.lanes), fixed=True)
+    told = {GATHERS: ""} if cut is not None and cut.parts > 1 else NOTHING
+    return w.kernel(LaunchConfig.linear(phases.lanes, COMBINED), fixed=True, told=told)
 
 
 def _all_places(extents: Sequence[int]) -> list[tuple[int, ...]]:
