@@ -115,3 +115,20 @@ def test_bodies_of_loops_are_of_parts():
     np.testing.assert_allclose(interpret.evaluate([found])[0], interpret.evaluate([looped])[0], rtol=1e-6)
     again = in_parts([looped], CORES)[0]
     assert [n.attrs.body for n in topological([again]) if n.op.name == "scan"] == bodies, "bodies are treated once"
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "uint8", "uint64"])
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((3, 5), (5, 8)), ((2, 3, 5), (2, 5, 9)), ((1, 3, 5), (4, 5, 64)), ((4, 1, 3, 5), (2, 5, 16)), ((7, 300), (300, 70)),
+        ((64, 130), (130, 65)), ((1, 200), (200, 100)), ((5, 4), (4, 1)), ((3, 0), (0, 9)), ((0, 3), (3, 9)),
+    ],
+)  # fmt: skip
+def test_products_of_integers_wrap_as_numpy_s_do(dtype, left, right):
+    rng = np.random.default_rng(11)
+    bounds = np.iinfo(dtype)
+    x, y = (rng.integers(bounds.min, bounds.max, shape, dtype, endpoint=True) for shape in (left, right))
+    found = ek.jit(lambda x, y: x @ y)(ek.tensor(x), ek.tensor(y)).numpy()
+    assert found.dtype == x.dtype
+    np.testing.assert_array_equal(found, x @ y)

@@ -29,6 +29,7 @@ ROWS = 4  # of results at a time
 AT_ONCE = range(10, 4, -1)  # terms: so many that none are left over, or
 USUALLY = 8
 MOST = 128
+MOST_EXACT = 1 << 13
 NARROWEST = 64  # columns
 DEAREST = 4  # instructions of a term, which is written out for each row and term
 
@@ -41,7 +42,8 @@ def tiles_kernel(group: Any, phases: Phases) -> Kernel | None:
     if [keep for _, keep in runs] != [True, False, True] or any(type(n) is Extent for n, _ in runs):
         return None
     (rows, _), (terms, _), (columns, _) = runs
-    if not 1 < terms <= MOST or columns < NARROWEST or rows < target.busy or not _suits(group, phases):
+    rounds = any(node.dtype.is_float for node in phases.reductions)  # then few terms are added one after another
+    if not 1 < terms <= (MOST if rounds else MOST_EXACT) or columns < NARROWEST or rows < target.busy or not _suits(group, phases):
         return None
     return _Tiles(group, phases, min(ROWS, rows // target.busy), rows, terms, columns).kernel()
 

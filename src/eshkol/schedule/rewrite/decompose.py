@@ -6,7 +6,7 @@ together with what is before and behind them (`fuse.py`): one kernel, which read
 argmax becomes the greatest element and the least place where it stands, both of which vectorize. Putting one number
 into each row, as the derivative of a loss over classes does, becomes a comparison with the place, so that no array of
 zeros is made. In it e^log_softmax is softmax, whose exponentials the sum has already. Integers are divided by
-known numbers in kernels that know them. Bodies of loops and branches are treated alike.
+known numbers in kernels that know them, and multiplied by matrices of them on cores as sums of columns. Bodies of loops and branches are treated alike.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from eshkol.ops.creation import iota
 from eshkol.ops.elementwise import bitwise_or, cast, equal, exp, not_equal, where
 from eshkol.ops.indexing import take
 from eshkol.ops.movement import expand, reshape
-from eshkol.ops.reductions import max_, min_
+from eshkol.ops.reductions import max_, min_, sum_
 from eshkol.ops.row import Parts
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
@@ -40,6 +40,8 @@ from eshkol.schedule.kernels.takes import (
 from eshkol.schedule.kernels.tallies import in_parts
 from eshkol.schedule.kernels.values import SAME
 from eshkol.schedule.rewrite.walk import New, again, in_order, walked
+
+COLUMNS = 8  # of a product of integers, which make a vector
 
 
 def decompose(results: Sequence[Node], target: MachineDescription = CORES) -> list[Node]:
@@ -118,6 +120,18 @@ def _zero(x: Node) -> bool:
     return x.op is CONST and not x.attrs.array.any()
 
 
+# --- products of integers -------------------------------------------------------------------------
+
+
+def _integer_product(node: Node) -> Any:
+    """Sums down columns: rows of the second factor are read as vectors, as they lie."""
+    x, y = node.inputs
+    if not node.dtype.is_integer or y.shape[-1] < COLUMNS or not count(node.shape):
+        return None
+    terms = reshape(x, (*x.shape, 1)) * reshape(y, (*y.shape[:-2], 1, *y.shape[-2:]))
+    return cast(sum_(terms, -2), node.dtype)
+
+
 RULES: dict[str, Callable[[Node], Any]] = {
     "scatter_into": _scatter_into, "take": _take, "argmax": _extreme_place(max_), "argmin": _extreme_place(min_),
     **dict.fromkeys(DIVIDING, by_known), "mul": multiple, "where": placed,
@@ -127,4 +141,5 @@ ON_BLOCKS: dict[str, Callable[[Node], Any]] = {
 }
 ON_CORES: dict[str, Callable[[Node], Any]] = {
     "scatter_into": lambda node: in_parts(node) or _scatter_into(node), "remainder": left_on_cores,
+    "matrix_product": _integer_product,
 }  # fmt: skip
