@@ -43,7 +43,12 @@ def tiles_kernel(group: Any, phases: Phases) -> Kernel | None:
         return None
     (rows, _), (terms, _), (columns, _) = runs
     rounds = any(node.dtype.is_float for node in phases.reductions)  # then few terms are added one after another
-    if not 1 < terms <= (MOST if rounds else MOST_EXACT) or columns < NARROWEST or rows < target.busy or not _suits(group, phases):
+    if (
+        not 1 < terms <= (MOST if rounds else MOST_EXACT)
+        or columns < NARROWEST
+        or rows < target.busy
+        or not _suits(group, phases)
+    ):
         return None
     return _Tiles(group, phases, min(ROWS, rows // target.busy), rows, terms, columns).kernel()
 

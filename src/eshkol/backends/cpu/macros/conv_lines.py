@@ -16,6 +16,7 @@ of channels is a block of steps; between blocks, sums wait on the task's stack.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from eshkol.atlas.types import Type
@@ -23,6 +24,7 @@ from eshkol.backends.cpu.kernels.macro import Macro, Phase
 from eshkol.backends.cpu.macros.conv_band import Band, Shape
 from eshkol.backends.cpu.macros.conv_plan import Finish, Sweep, Words
 from eshkol.backends.cpu.macros.conv_ways import Strip, Way
+from eshkol.backends.cpu.macros.gemm_pack import TURNED_AT_ONCE, transposed
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, Variable, compute_type, macro_of
 from eshkol.backends.cpu.macros.micro import up
 from eshkol.backends.cpu.tune import LEAST_WORK, choice
@@ -192,8 +194,11 @@ def _packed(plan: LinesPlan, name: str, words: list[str]) -> Kernel:
         target = k.scratch(way.element).at((before + (group * w.panels + panel) * steps) * panel_size)
         source = k.operand(2, raw).at(group * w.rows * w.channels * w.kernel_h * w.kernel_w)
         taps, zero = down.taps * across.taps, k.const(compute_type(way.element), 0)
+        turned = k.const(Type.I64, 0)  # steps that are there already
+        if way.deep == 1 and (many := math.gcd(way.rows, min(way.lanes, TURNED_AT_ONCE))) > 1:
+            turned = _turned(k, w, way, source, target, panel, taps, many)
         with (
-            k.loop(0, w.units // way.depth, plain=True) as j,
+            k.loop(k.select(turned > 0, w.units, k.const(Type.I64, 0)), w.units // way.depth, plain=True) as j,
             k.loop(0, down.taps, plain=True) as v,
             k.loop(0, across.taps, plain=True) as u,
         ):
@@ -213,6 +218,28 @@ def _packed(plan: LinesPlan, name: str, words: list[str]) -> Kernel:
                     with k.loop(inside, way.deep, plain=True) as e:
                         at[e] = zero
     return k
+
+
+def _turned(
+    k: Kernel, w: Words, way: Way, source: Array, target: Array, panel: Value, taps: Value, many: int
+) -> Value:  # fmt: skip
+    """Pack by turning rows of the kernel in registers, where a row's steps lie one after another; how many there are.
+
+    The last ones are some of them done again. None are packed where they lie otherwise, or are too few.
+    """
+    in_turn = k.both(
+        w.channel_step.compare("eq", taps), k.both(w.tap_step_h.compare("eq", 1), w.tap_step_w.compare("eq", 1))
+    )
+    steps = k.select(in_turn, w.channels * taps, k.const(Type.I64, 0))
+    steps = k.select(steps >= many, steps, k.const(Type.I64, 0))
+    rows = [source.at(k.minimum(panel * way.rows + own, w.rows - 1) * w.row_step) for own in range(way.rows)]
+    with k.loop(0, steps, many, plain=True) as start:
+        at = k.minimum(start, steps - many)
+        for first in range(0, way.rows, many):
+            block = [row.vector(at, many).to(way.element) for row in rows[first : first + many]]
+            for step, column in enumerate(transposed(k, block)):
+                target.put((at + step) * way.rows + first, column)
+    return steps
 
 
 # --- the product ----------------------------------------------------------------------------------
