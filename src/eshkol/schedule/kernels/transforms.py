@@ -60,7 +60,8 @@ TABLES_KEPT = 16
 GREATEST_RADIX = 61  # as in fourier.h: above, the sums of a pass cost more than Bluestein's way
 LONGEST_SIGNAL = 1 << 15  # what one core works on stays in its second-level cache
 LONGEST_ALONE = 1 << 14  # of which one core takes no longer than several do to share them
-MANY, LONG = 8, 1000  # signals that are better transformed side by side, and those of which each is enough by itself
+MANY = 8  # signals that are better transformed side by side,
+IN_EIGHTS = 128  # unless they are so long, a multiple of 8, and made of no radix above: all passes are vectors then
 ODD_PARTS = [5**fives * 3**threes for fives in range(4) for threes in range(5)]  # of lengths that are looked at
 COSTS = {2: 1.5, 3: 2.2, 4: 2.0, 5: 3.2, 8: 2.8}  # of a pass, for each number
 
@@ -79,8 +80,8 @@ def radices(n: int) -> tuple[int, ...] | None:
     """The radices of the passes of a transform; None if one would be too great."""
     twos = (n & -n).bit_length() - 1
     rest = n >> twos
-    found = [2] if twos == 1 else [4] * (-twos % 3)
-    found += [8] * ((twos - sum(r.bit_length() - 1 for r in found)) // 3)
+    # Those of 8 come first: every pass after them then goes over so many numbers at a time, or more.
+    found = [8] * (twos // 3) + [[], [2], [4]][twos % 3]
     for odd in range(3, GREATEST_RADIX + 1, 2):
         while rest % odd == 0:
             found.append(odd)
@@ -108,7 +109,8 @@ def suits_signals(x: HasAval, axis: int) -> bool:
     signals, length = count(x.shape) // n, length_for(n)
     if length > (LONGEST_ALONE if signals == 1 else LONGEST_SIGNAL):
         return False
-    return length != n or (inner == 1 and (signals < MANY or n >= LONG))
+    in_eights = n >= IN_EIGHTS and n % 8 == 0 and max(radices(n) or (n,)) <= 8
+    return length != n or (inner == 1 and (signals < MANY or in_eights))
 
 
 def unit(turns: Any, n: int) -> Any:

@@ -3,6 +3,7 @@
 #include "fourier.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #define PRAGMA(TEXT) _Pragma(#TEXT)
 #if defined(__clang__)

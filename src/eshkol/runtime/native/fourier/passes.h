@@ -7,6 +7,7 @@ typedef struct {
     const R *w;
 } NAMED(Pass);
 #define P NAMED(Pass)
+#define SHORT 8
 
 /* A butterfly over elements named a0 …, of which CODE makes b0 … Columns p lie side by side where s is 1; else the
    numbers q of one column do, which are turned alike. What has one column is not turned. */
@@ -15,6 +16,14 @@ typedef struct {
 #define TURN(K)                                                                                                        \
     yr[PLACE(K)] = b##K##r * w##K##r - b##K##i * w##K##i, yi[PLACE(K)] = b##K##r * w##K##i + b##K##i * w##K##r;
 #define FACTOR(K) const R w##K##r = w[2 * (K - 1) * m + p], w##K##i = w[(2 * (K - 1) + 1) * m + p];
+#define ROWS_OF(S, ALL, OTHERS, CODE)                                                                                  \
+    for (int64_t p = 0; p < m; p++) {                                                                                  \
+        OTHERS(FACTOR)                                                                                                 \
+        FREELY for (int64_t q = 0; q < S; q++)                                                                         \
+        {                                                                                                              \
+            ALL(ELEMENT) CODE() KEEP(0) OTHERS(TURN)                                                                   \
+        }                                                                                                              \
+    }
 #define PASS(RADIX, ALL, OTHERS, CODE)                                                                                 \
     static void NAMED(pass##RADIX)(int64_t m, int64_t s, const P *pass)                                                \
     {                                                                                                                  \
@@ -32,14 +41,10 @@ typedef struct {
                 const int64_t q = 0;                                                                                   \
                 ALL(ELEMENT) CODE() OTHERS(FACTOR) KEEP(0) OTHERS(TURN)                                                \
             }                                                                                                          \
+        } else if (s == SHORT) { /* as after a first pass of radix 8: one vector, not a loop of some */                  \
+            ROWS_OF(SHORT, ALL, OTHERS, CODE)                                                                                                \
         } else {                                                                                                       \
-            for (int64_t p = 0; p < m; p++) {                                                                          \
-                OTHERS(FACTOR)                                                                                         \
-                FREELY for (int64_t q = 0; q < s; q++)                                                                 \
-                {                                                                                                      \
-                    ALL(ELEMENT) CODE() KEEP(0) OTHERS(TURN)                                                           \
-                }                                                                                                      \
-            }                                                                                                          \
+            ROWS_OF(s, ALL, OTHERS, CODE)                                                                                                    \
         }                                                                                                              \
     }
 
