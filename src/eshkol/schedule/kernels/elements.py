@@ -26,6 +26,7 @@ from eshkol.atlas.program import VECTORS, LaunchConfig
 from eshkol.graph.node import Node
 from eshkol.ops.joining import ROLLED, concatenate
 from eshkol.ops.movement import expand, permute
+from eshkol.ops.padding import BORDERED
 from eshkol.ops.row import Aval, KernelOp, Op, Pull, Shape, row
 from eshkol.ops.shapes import count
 from eshkol.ops.slicing import pad_constant
@@ -54,7 +55,7 @@ TURNED: Op = row(KernelOp(
     reference=lambda a, x: x.swapaxes(-1, -2).copy(), lower=Pull(lambda e, a, i, x: x([*i[:-2], i[-1], i[-2]])),
 ))  # fmt: skip
 ROWWISE = frozenset(
-    {concatenate, pad_constant, PLACED, TURNED}
+    {concatenate, pad_constant, BORDERED, PLACED, TURNED}
 )  # nodes besides elementwise ones and those that move, by themselves
 
 
@@ -64,7 +65,13 @@ def suits(node: Node) -> bool:
 
 
 def joins_rows(node: Node, target: MachineDescription) -> bool:
-    """Whether a node joins tensors along their rows, each of which is a stretch that is computed by itself."""
+    """Whether a node joins tensors along their rows, each of which is a stretch that is computed by itself.
+
+    So it is with a tensor and its border, unless there is so much of it that what is computed along is better written.
+    """
+    if node.op is BORDERED:
+        (x,) = node.inputs
+        return not target.blocks and x.shape[-1] >= SHORTEST and 2 * count(node.shape) <= 3 * count(x.shape)
     if node.op is not concatenate or target.blocks or node.attrs.axis != len(node.shape) - 1:
         return False
     return len(node.inputs) <= MOST_STRETCHES and all(x.shape[-1] >= SHORTEST for x in node.inputs)
@@ -408,7 +415,7 @@ def _stretches(nodes: Sequence[Node], shape: Shape, row: int) -> list[Stretch]:
                 edges.add(edge)
         elif node.op is ROLLED:
             edges.add(node.attrs.shifts[last])
-        elif node.op is pad_constant or node.op is PLACED:
+        elif node.op in (pad_constant, PLACED, BORDERED):
             edges |= {min(max(e, 0), row) for e in (node.attrs.low[last], row - node.attrs.high[last])}
     found = sorted(edges)
     if len(found) > MOST_STRETCHES + 1:

@@ -26,7 +26,6 @@ from dataclasses import dataclass, field
 
 from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.node import Node
-from eshkol.ops.joining import concatenate
 from eshkol.ops.movement import expand
 from eshkol.ops.row import Pull, Shape
 from eshkol.ops.shapes import count
@@ -37,7 +36,7 @@ from eshkol.schedule.kernels.kernel import is_complex, lowering
 from eshkol.schedule.kernels.rows import PICK
 from eshkol.schedule.kernels.space import Pattern, columns, reduced, rows, spread
 from eshkol.schedule.kernels.takes import TAKEN, in_range, one_in_each_row
-from eshkol.schedule.kernels.values import SAME
+from eshkol.schedule.kernels.values import JOINED, SAME
 from eshkol.support import flags
 
 MOST_CODE = 400  # instructions of a kernel: larger ones take long to compile and run out of registers
@@ -164,7 +163,7 @@ def _moving(node: Node) -> bool:
 
 
 def _joins(node: Node) -> bool:
-    return node.op is concatenate
+    return node.op in JOINED
 
 
 def _bends(node: Node) -> bool:
