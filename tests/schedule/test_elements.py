@@ -109,6 +109,13 @@ def test_joined_rows_are_read_without_asking() -> None:
         assert [i.op.name for i in _kernel(node).program.instructions].count("SEL") == 0
 
 
+def test_a_long_row_is_shared_also_where_it_is_joined() -> None:
+    for row, lanes in ((concatenate([leaf(PIECE * 2), leaf(3)]), 3), (pad(leaf(PIECE * 4), 2, mode="reflect"), 6)):
+        kernel = lowered(row, SMALL)
+        assert isinstance(kernel, Kernel)
+        assert kernel.lanes == lanes
+
+
 @given(st.sampled_from(sorted(FOLDED)), *(st.tuples(st.integers(0, 9), st.integers(0, 9)) for _ in range(2)))
 def test_bounds_of_indices(name: str, one: tuple[int, int], other: tuple[int, int]) -> None:
     """All that an operation can give lies between its bounds, and comparisons are decided only if all agree."""

@@ -203,16 +203,30 @@ class _Kernel:
         rows, row = count(self.shape) // self.row, self.row
         stretches = _stretches(self.nodes, self.shape, row)
         piece = self.target.piece
-        whole, rest = divmod(row, piece)
-        if rows >= self.target.busy or whole + bool(rest) == 1 or len(stretches) > 1:
+        if rows >= self.target.busy or row <= piece:
             self._begin(rows)
             for stretch in stretches:
                 self._run(rows, self.e.lane, self.e.number(stretch.start), stretch.length)
             return self._finished(rows, core_block(self.target, row))
-        parts = whole + bool(rest)
+        pieces = [divmod(stretch.length, piece) for stretch in stretches]
+        numbers = [whole + bool(rest) for whole, rest in pieces]
+        parts = sum(numbers)
         self._begin(rows * parts)
-        place, part = (self.e.lane // parts, self.e.lane % parts) if rows > 1 else (self.e.number(0), self.e.lane)
-        self._whole_or_rest(part, whole, piece, rest, lambda start, length: self._run(rows, place, start, length))
+        e = self.e
+        place = e.lane // parts if rows > 1 else e.number(0)
+        # The remainder is taken of one row too if it has stretches: where LLVM sees that the part is the lane and less
+        # than so much, it computes addresses in other bits, and no longer sees that neighbours lie side by side.
+        part = e.lane % parts if rows > 1 or len(stretches) > 1 else e.lane
+        first = 0
+        for stretch, number, (whole, rest) in zip(stretches, numbers, pieces, strict=True):
+
+            def code(start: Scalar, length: int, stretch: Stretch = stretch) -> None:
+                self._run(rows, place, start + stretch.start, length)
+
+            mine = e.both(e.compare("GE", part, first), e.compare("LT", part, first + number))
+            with nullcontext() if len(stretches) == 1 else e.only_if(mine):
+                self._whole_or_rest(e.within(part - first, number), whole, piece, rest, code)
+            first += number
         return self._finished(rows * parts, 1)
 
     def _run(self, rows: int, place: Scalar, start: Scalar, length: int) -> None:
@@ -228,6 +242,8 @@ class _Kernel:
         e = self.e
         if not rest:
             code(number * size, size)
+        elif not whole:
+            code(e.number(0), rest)
         else:  # a loop of one round or none says which of them it is
             is_whole = e.convert(e.compare("LT", number, whole), number.dtype)
             with e.counted(is_whole):
