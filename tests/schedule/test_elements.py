@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from eshkol.ops import dtypes
 from eshkol.ops.elementwise import exp
 from eshkol.ops.joining import concatenate, roll
 from eshkol.ops.movement import expand, flip, permute
-from eshkol.ops.padding import pad
+from eshkol.ops.padding import UNBORDERED, Unbordering, pad
 from eshkol.ops.slicing import slice_
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import Kernel
@@ -56,6 +57,11 @@ CASES = {
     "one long row, wrapped around": lambda: pad(leaf(2 * PIECE), (2 * PIECE, PIECE), mode="circular"),
     "few long rows, repeated at the ends": lambda: pad(leaf(2, 3 * PIECE + 5), ((1, 0), (7, 2)), mode="replicate"),
     "few long rows, padded": lambda: pad(leaf(2, 3 * PIECE), ((1, 0), (7, PIECE)), 3),
+    "without a border": lambda: unbordered(leaf(3, 7, 30), 1, 1, 2, "reflect"),
+    "rows without a border": lambda: unbordered(leaf(5, 30), 1, 2, 9, "reflect"),
+    "rows without borders as long as they": lambda: unbordered(leaf(5, 28), 1, 9, 9, "reflect"),
+    "rows that were wrapped around": lambda: unbordered(leaf(5, 30), 1, 3, 9, "circular"),
+    "one long row that was wrapped around": lambda: unbordered(leaf(6 * PIECE), 0, 2 * PIECE, PIECE, "circular"),
     "one long row, joined": lambda: concatenate([leaf(2 * PIECE), leaf(3), leaf(PIECE + 9)]),
     "one long row, rolled": lambda: roll(leaf(2 * PIECE + 3), PIECE + 1),
     "turned": lambda: permute(leaf(20, 37), (1, 0)),
@@ -68,6 +74,10 @@ CASES = {
     "turned, in parts with a rest": lambda: permute(leaf(7 * 16 + 5, 11), (1, 0)),
     "turned of little": lambda: permute(leaf(4, 1, 9), (2, 1, 0)),
 }
+
+
+def unbordered(x: Node, *how: Any) -> Node:
+    return x.apply(UNBORDERED, (x,), Unbordering(*how))
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -306,6 +306,9 @@ def test_gradients_of_borders(drawn):
     np.testing.assert_allclose(first(ek.tensor(x)).numpy(), back(3 * w * wide**2), atol=1e-12)
     second = ek.grad(lambda x: (first(x) * ek.tensor(v)).sum())(ek.tensor(x))
     np.testing.assert_allclose(second.numpy(), back(6 * w * wide * v.ravel()[origin]), atol=1e-12)
+    rows = ek.vmap(first)(ek.tensor(np.stack([x, v])))
+    wanted = [back(3 * w * one.ravel()[origin] ** 2) for one in (x, v)]
+    np.testing.assert_allclose(rows.numpy(), wanted, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint8, np.uint32])

@@ -9,8 +9,8 @@ import numpy as np
 
 from eshkol.errors import ShapeError
 from eshkol.ops import dtypes
-from eshkol.ops.joining import along
-from eshkol.ops.movement import GROUP, flip
+from eshkol.ops.joining import along, concatenate
+from eshkol.ops.movement import GROUP
 from eshkol.ops.reductions import sum_
 from eshkol.ops.row import STRUCTURE, Aval, HasAval, Linear, Op, Pull, Value, composite, row, sample
 from eshkol.ops.slicing import listed, pad_constant
@@ -87,31 +87,20 @@ def _place(e: Any, mode: str, i: Any, low: int, high: int, n: int) -> Any:
 
 
 def _transpose_border(a: Border, ct: Any, k: int, x: HasAval) -> Any:
-    """The middle of the cotangent with both ends put back to where they came from, one axis after another."""
-    for axis in reversed(range(len(a.low))):
-        low, high, n = a.low[axis], a.high[axis], x.shape[axis]
+    """Each element has what all its copies have: one axis after another."""
+    for axis, (low, high) in reversed(list(enumerate(zip(a.low, a.high, strict=True)))):
         if not (low or high):
             continue
-        found = along(ct, axis, low, low + n)
-        if low:
-            found = found + _put_back(a.mode, along(ct, axis, 0, low), axis, n, False)
-        if high:
-            found = found + _put_back(a.mode, along(ct, axis, low + n, low + n + high), axis, n, True)
-        ct = found
+        if a.mode != "replicate":
+            ct = ct.apply(UNBORDERED, (ct,), Unbordering(axis, low, high, a.mode))
+        elif x.shape[axis] == 1:
+            ct = sum_(ct, axis, keepdims=True)
+        else:
+            last = low + x.shape[axis] - 1
+            parts = [along(ct, axis, *part) for part in ((0, low + 1), (low + 1, last), (last, last + high + 1))]
+            first, behind = (sum_(end, axis, keepdims=True) for end in (parts[0], parts[2]))
+            ct = concatenate([first, parts[1], behind], axis)
     return ct
-
-
-def _put_back(mode: str, end: Any, axis: int, n: int, is_last: bool) -> Any:
-    """The cotangent of one end at the places along an axis of n elements from which it came, zeros elsewhere."""
-    if mode == "replicate":
-        end = sum_(end, axis, keepdims=True)
-    elif mode == "reflect":
-        end = flip(end, axis)
-    size = end.shape[axis]
-    edge = 1 if mode == "reflect" else 0  # the element at the end itself is not repeated
-    first = n - edge - size if is_last is not (mode == "circular") else edge
-    widths = [[after if k == axis else 0 for k in range(end.ndim)] for after in (first, n - first - size)]
-    return pad_constant(end, number(end, 0), *widths)
 
 
 def _batch_border(a: Border, inputs: Any, batched: Any) -> Any:
@@ -124,6 +113,68 @@ BORDERED: Op = row(Op(
     infer=lambda a, x: Aval(tuple(n + b + c for n, b, c in zip(x.shape, a.low, a.high, strict=True)), x.dtype),
     reference=lambda a, x: np.pad(x, list(zip(a.low, a.high, strict=True)), _NUMPY_BORDERS.get(a.mode, a.mode)),
     lower=Pull(_pull_border), of_complex=True, derivative=Linear(_transpose_border), batch=_batch_border, dtypes=_ANY,
+))  # fmt: skip
+
+
+class Unbordering(NamedTuple):
+    """An axis, how many elements of it stand before and behind those that they are copies of, and in which order."""
+
+    axis: int
+    low: int
+    high: int
+    mode: str
+
+    def extent(self, whole: int) -> int:
+        """The extent of the axis without the border."""
+        return whole - self.low - self.high
+
+    def ends(self, n: int) -> list[tuple[int, int, int, int]]:
+        """For both ends where their elements go: from, to, and the place of the copy, as a number and a factor."""
+        low, high = self.low, self.high
+        if self.mode == "reflect":
+            return [(1, low + 1, low, -1), (n - 1 - high, n - 1, low + 2 * (n - 1), -1)]
+        return [(n - low, n, low - n, 1), (0, high, low + n, 1)]
+
+
+def _unbordered(a: Unbordering, ct: Any) -> Any:
+    whole = np.moveaxis(ct, a.axis, 0)
+    n = a.extent(len(whole))
+    found = whole[a.low : a.low + n].copy()
+    for start, stop, place, factor in a.ends(n):
+        found[start:stop] += whole[place + factor * np.arange(start, stop)]
+    return np.moveaxis(found, 0, a.axis)
+
+
+def _pull_unbordered(e: Any, a: Unbordering, i: Any, ct: Any) -> Any:
+    own, n = i[a.axis], a.extent(ct.shape[a.axis])
+
+    def at(place: Any) -> list[Any]:
+        return [place if k == a.axis else i[k] for k in range(len(ct.shape))]
+
+    found = ct(at(own + a.low))
+    for start, stop, place, factor in a.ends(n):
+        inside = e.both(e.compare("GE", own, start), e.compare("LT", own, stop))
+        if inside.known is not False and start < stop:
+            copy = e.read_if(inside, ct, at(own + place if factor > 0 else place - own), e.constant(0, ct.dtype))
+            found = found + copy
+    return found
+
+
+def _transpose_unbordered(a: Unbordering, ct: Any, k: int, x: HasAval) -> Any:
+    low, high = ([width if axis == a.axis else 0 for axis in range(ct.ndim)] for width in (a.low, a.high))
+    return ct.apply(BORDERED, (ct,), Border(tuple(low), tuple(high), a.mode))
+
+
+def _batch_unbordered(a: Unbordering, inputs: Any, batched: Any) -> Any:
+    return inputs[0].apply(UNBORDERED, inputs, a._replace(axis=a.axis + 1))
+
+
+UNBORDERED: Op = row(Op(
+    name="unbordered", doc="x without a border along an axis, each element with all its copies added up.",
+    function=None, names=("x",), group=STRUCTURE, method=False,
+    infer=lambda a, x: Aval((*x.shape[: a.axis], a.extent(x.shape[a.axis]), *x.shape[a.axis + 1 :]), x.dtype),
+    reference=_unbordered, lower=Pull(_pull_unbordered), of_complex=True, derivative=Linear(_transpose_unbordered),
+    batch=_batch_unbordered, dtypes=("int", "float", "complex"),
 ))  # fmt: skip
 
 

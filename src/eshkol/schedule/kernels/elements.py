@@ -26,7 +26,7 @@ from eshkol.atlas.program import VECTORS, LaunchConfig
 from eshkol.graph.node import Node
 from eshkol.ops.joining import ROLLED, concatenate
 from eshkol.ops.movement import expand, permute
-from eshkol.ops.padding import BORDERED
+from eshkol.ops.padding import BORDERED, UNBORDERED
 from eshkol.ops.row import Aval, KernelOp, Op, Pull, Shape, row
 from eshkol.ops.shapes import count
 from eshkol.ops.slicing import pad_constant
@@ -55,7 +55,7 @@ TURNED: Op = row(KernelOp(
     reference=lambda a, x: x.swapaxes(-1, -2).copy(), lower=Pull(lambda e, a, i, x: x([*i[:-2], i[-1], i[-2]])),
 ))  # fmt: skip
 ROWWISE = frozenset(
-    {concatenate, pad_constant, BORDERED, PLACED, TURNED}
+    {concatenate, pad_constant, BORDERED, UNBORDERED, PLACED, TURNED}
 )  # nodes besides elementwise ones and those that move, by themselves
 
 
@@ -433,6 +433,8 @@ def _stretches(nodes: Sequence[Node], shape: Shape, row: int) -> list[Stretch]:
             edges.add(node.attrs.shifts[last])
         elif node.op in (pad_constant, PLACED, BORDERED):
             edges |= {min(max(e, 0), row) for e in (node.attrs.low[last], row - node.attrs.high[last])}
+        elif node.op is UNBORDERED and node.attrs.axis == last:
+            edges |= {edge for start, stop, *_ in node.attrs.ends(row) if start < stop for edge in (start, stop)}
     found = sorted(edges)
     if len(found) > MOST_STRETCHES + 1:
         return [Stretch(0, row)]
