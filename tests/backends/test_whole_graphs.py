@@ -70,6 +70,7 @@ GRAPHS = {
     "scanned": (_scanned, ((), F32), ((6,), F32)),
     "branched": (lambda p, x: ek.cond(p, lambda v: v + 1, lambda v: v * v, x), ((), BOOL), ((4,), F32)),
     "complex": (lambda x: x * x, ((3,), C64)),
+    "bordered": (lambda x: ek.pad(x, ((1, 0), (2, 1)), mode="reflect"), ((2, 3), F32)),
     "pooled": (lambda x: ek.max_pool2d(x, 2), ((1, 1, 4, 4), F32)),
 }  # fmt: skip
 

@@ -83,6 +83,15 @@ def test_conformance_counts_rows_alone(tmp_path):
     assert "eigvals(float32[3, 3]) cannot be said in StableHLO" in json.dumps(run)
 
 
+@pytest.mark.parametrize(("mode", "numpys"), [("reflect", "reflect"), ("replicate", "edge"), ("circular", "wrap")])
+def test_borders(mode, numpys):
+    x, widths = drawn(2, 3, 4), ((0, 1), (2, 0), (3, 2))
+    np.testing.assert_array_equal(ek.pad(ek.tensor(x), widths, mode=mode).numpy(), np.pad(x, widths, numpys))
+    found = ek.grad(lambda y: (ek.pad(y, widths, mode=mode) ** 2).sum())(ek.tensor(x)).numpy()
+    times = np.bincount(np.pad(np.arange(x.size).reshape(x.shape), widths, numpys).ravel()).reshape(x.shape)
+    np.testing.assert_allclose(found, 2 * x * times, rtol=1e-6)
+
+
 def test_integers_wrap_shift_and_divide_as_everywhere():
     x = np.array([-7, 7, -128, 127, 3], np.int8)
     y = np.array([2, -2, -1, 3, -3], np.int8)

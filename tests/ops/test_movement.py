@@ -51,10 +51,20 @@ def test_slices_are_pythons(n, start, stop, step):
     {"widths": ((1, 1),)}, {"widths": (1, 1, 1)}, {"widths": 1, "mode": "mirror"}, {"widths": 2, "mode": "reflect"},
     {"widths": -1, "mode": "replicate"}, {"widths": 3, "mode": "circular"}, {"widths": 1, "interior": -1},
     {"widths": 1, "interior": 1, "mode": "reflect"}, {"widths": ((1, 1), (0.5, 1))}, {"widths": -2},
+    {"widths": ((1, 1), (0.5, 1)), "mode": "circular"}, {"widths": ((True, 1), (0, 1)), "mode": "replicate"},
 ])  # fmt: skip
 def test_padding_that_cannot_be(attrs):
     with pytest.raises(ShapeError):
         op("pad", zeros(2, 2), **attrs)
+
+
+def test_padding_says_which_widths_suit():
+    with pytest.raises(ShapeError, match=r"widths \(0, 2\) do not suit mode 'reflect' and an extent of 2") as error:
+        op("pad", zeros(3, 2), ((1, 1), (0, 2)), mode="reflect")
+    assert error.value.hint == "in this mode they are between 0 and 1"
+    with pytest.raises(ShapeError, match="extent of 0"):
+        op("pad", zeros(0, 2), ((1, 0), (0, 0)), mode="replicate")
+    assert op("pad", zeros(0, 2), ((0, 0), (1, 1)), mode="reflect").shape == (0, 4)
 
 
 def test_padding_fills_with_what_the_dtype_holds():

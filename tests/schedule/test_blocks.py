@@ -20,6 +20,7 @@ from eshkol.ops import dtypes
 from eshkol.ops.contraction import matrix_product
 from eshkol.ops.elementwise import cast, exp
 from eshkol.ops.movement import permute
+from eshkol.ops.padding import pad
 from eshkol.ops.products import prod
 from eshkol.ops.reductions import TENSORS, max_, min_, sum_
 from eshkol.ops.shapes import count
@@ -64,6 +65,14 @@ def test_rows(length: int, machine: str) -> None:
     short = length <= SMALL.short_row
     assert (sum(barriers(many)) == 0) == (short or machine == "blocks")
     assert (sum(barriers(few)) == 0) == (short or (machine == "blocks" and length in (8, 16)))  # of four vectors
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+def test_borders(mode: str) -> None:
+    """A lane asks where its element comes from; of a large tensor, it computes several."""
+    for target in (SMALL, replace(SMALL, wide=64, several=4)):
+        agrees([pad(leaf(3, 9, 11), ((0, 0), (2, 1), (3, 10)), mode=mode)], target)
+        agrees([pad(leaf(4, 12), ((1, 3), (2, 2)), mode=mode)], target)
 
 
 LONGEST = 2 * 16 * MOST_HELD  # a block of twice the everyday size, each of whose lanes holds as much as it can

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +17,9 @@ from eshkol.graph import interpret
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.ops.elementwise import exp
-from eshkol.ops.joining import concatenate
+from eshkol.ops.joining import concatenate, roll
 from eshkol.ops.movement import expand, flip, permute
-from eshkol.ops.padding import pad
+from eshkol.ops.padding import UNBORDERED, Unbordering, pad
 from eshkol.ops.slicing import slice_
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import Kernel
@@ -47,6 +48,22 @@ CASES = {
     "padded": lambda: pad(leaf(5, 10), ((1, 2), (3, 0)), 7),
     "padded by less than nothing": lambda: pad(leaf(5, 30), ((0, 0), (-2, -3))),
     "padded between": lambda: pad(leaf(5, 10), ((0, 0), (2, 1)), 1, interior=1),
+    "mirrored": lambda: pad(leaf(5, 30), ((2, 1), (3, 9)), mode="reflect"),
+    "mirrored behind": lambda: pad(leaf(3, 2, 11), ((0, 0), (0, 0), (0, 10)), mode="reflect"),
+    "repeated at the ends": lambda: pad(leaf(5, 30), ((2, 1), (12, 0)), mode="replicate"),
+    "wrapped around": lambda: pad(leaf(5, 30), ((2, 5), (3, 9)), mode="circular"),
+    "short rows, wrapped around": lambda: pad(leaf(9, 2), ((2, 5), (2, 1)), mode="circular"),
+    "one long row, mirrored": lambda: pad(leaf(3 * PIECE + 5), (7, PIECE + 2), mode="reflect"),
+    "one long row, wrapped around": lambda: pad(leaf(2 * PIECE), (2 * PIECE, PIECE), mode="circular"),
+    "few long rows, repeated at the ends": lambda: pad(leaf(2, 3 * PIECE + 5), ((1, 0), (7, 2)), mode="replicate"),
+    "few long rows, padded": lambda: pad(leaf(2, 3 * PIECE), ((1, 0), (7, PIECE)), 3),
+    "without a border": lambda: unbordered(leaf(3, 7, 30), 1, 1, 2, "reflect"),
+    "rows without a border": lambda: unbordered(leaf(5, 30), 1, 2, 9, "reflect"),
+    "rows without borders as long as they": lambda: unbordered(leaf(5, 28), 1, 9, 9, "reflect"),
+    "rows that were wrapped around": lambda: unbordered(leaf(5, 30), 1, 3, 9, "circular"),
+    "one long row that was wrapped around": lambda: unbordered(leaf(6 * PIECE), 0, 2 * PIECE, PIECE, "circular"),
+    "one long row, joined": lambda: concatenate([leaf(2 * PIECE), leaf(3), leaf(PIECE + 9)]),
+    "one long row, rolled": lambda: roll(leaf(2 * PIECE + 3), PIECE + 1),
     "turned": lambda: permute(leaf(20, 37), (1, 0)),
     "turned, more than a strip": lambda: permute(leaf(10, STRIP + 9), (1, 0)),
     "turned, two strips": lambda: permute(leaf(17, 2 * STRIP), (1, 0)),
@@ -57,6 +74,10 @@ CASES = {
     "turned, in parts with a rest": lambda: permute(leaf(7 * 16 + 5, 11), (1, 0)),
     "turned of little": lambda: permute(leaf(4, 1, 9), (2, 1, 0)),
 }
+
+
+def unbordered(x: Node, *how: Any) -> Node:
+    return x.apply(UNBORDERED, (x,), Unbordering(*how))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -93,8 +114,16 @@ def test_a_strip_is_shared_where_there_are_few() -> None:
 
 def test_joined_rows_are_read_without_asking() -> None:
     """Each stretch of a row knows where it comes from."""
-    program = _kernel(concatenate([leaf(9, 20), leaf(9, 12)], 1)).program
-    assert [i.op.name for i in program.instructions].count("SEL") == 0
+    borders = (pad(leaf(9, 20), ((0, 0), (3, 4)), mode=mode) for mode in ("reflect", "replicate", "circular"))
+    for node in (concatenate([leaf(9, 20), leaf(9, 12)], 1), *borders):
+        assert [i.op.name for i in _kernel(node).program.instructions].count("SEL") == 0
+
+
+def test_a_long_row_is_shared_also_where_it_is_joined() -> None:
+    for row, lanes in ((concatenate([leaf(PIECE * 2), leaf(3)]), 3), (pad(leaf(PIECE * 4), 2, mode="reflect"), 6)):
+        kernel = lowered(row, SMALL)
+        assert isinstance(kernel, Kernel)
+        assert kernel.lanes == lanes
 
 
 @given(st.sampled_from(sorted(FOLDED)), *(st.tuples(st.integers(0, 9), st.integers(0, 9)) for _ in range(2)))

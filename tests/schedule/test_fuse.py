@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
+import pytest
 from fusing import leaf, run
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from eshkol.ops import TABLE, dtypes
 from eshkol.ops.elementwise import cast, exp, maximum, remainder, sin, where
 from eshkol.ops.joining import concatenate
 from eshkol.ops.movement import expand, flip, permute, reshape
+from eshkol.ops.padding import pad
 from eshkol.ops.reductions import max_, sum_
 from eshkol.ops.slicing import slice_
 from eshkol.ops.structural import CONST
@@ -61,6 +63,23 @@ def test_rows_are_joined_of_what_is_computed_in_their_kernel():
     nested = concatenate([concatenate([x, y + 1.0], 1) * 2.0, y], 1)
     same_numbers(nested)
     assert len(planned(concatenate([x, slice_(y, (0, 0), (3, 3))], 1))) == 2, "short pieces are by themselves"
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+def test_borders_are_computed_with_what_is_before_and_after(mode):
+    x, row = leaf(2, 20, 20), leaf(20)
+    for out in (
+        pad(maximum(x * row, 0.0), ((0, 0), (2, 1), (1, 2)), mode=mode),
+        pad(x, ((0, 0), (1, 0), (0, 3)), mode=mode) * 2.0,
+    ):
+        assert len(planned(out)) == 1
+        same_numbers(out)
+    y = exp(x)
+    same_numbers(pad(y, ((0, 0), (0, 0), (3, 3)), mode=mode), y)  # what is wanted for itself, too
+    assert len(planned(pad(x * 2.0, ((0, 0), (9, 9), (9, 9)), mode=mode))) == 2, "much would be computed twice"
+    assert len(planned(pad(y, ((0, 0), (2, 1), (1, 2)), mode=mode))) == 2, "so would what is dear"
+    bordered = pad(x * 2.0, ((0, 0), (0, 0), (3, 3)), mode=mode)
+    same_numbers(bordered / sum_(bordered, 2, keepdims=True), flip(bordered, 2))
 
 
 def test_joined_rows_and_reductions():

@@ -255,6 +255,62 @@ def test_rolls(n, m, i, j):
     np.testing.assert_array_equal(back.numpy(), np.roll(x, (-i, -j), (0, 1)))
 
 
+_NUMPYS = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+@st.composite
+def _borders(draw):
+    """A mode, a shape, and widths that suit both: of axes of no element, none."""
+    mode = draw(st.sampled_from(sorted(_NUMPYS)))
+    shape = draw(st.lists(st.sampled_from([1, 2, 3, 5, 12, 33]), min_size=1, max_size=3))
+    most = {"reflect": lambda n: n - 1, "replicate": lambda n: 9, "circular": lambda n: n}[mode]
+    widths = [draw(st.tuples(*(st.sampled_from(sorted({0, min(1, most(n)), most(n)})),) * 2)) for n in shape]
+    if draw(st.integers(0, 9)) == 0:
+        shape[0], widths[0] = 0, (0, 0)
+    return mode, tuple(shape), tuple(widths)
+
+
+@settings(max_examples=40, deadline=None)
+@given(_borders(), st.sampled_from(["f4", "f8", "f2", "i1", "i8", "?", "c8"]))
+def test_borders(drawn, kind):
+    mode, shape, widths = drawn
+    x = (RNG.standard_normal(shape) * 9).astype(kind)
+    wanted = np.pad(x, widths, _NUMPYS[mode])
+    found = computed(lambda x: ek.pad(x, widths, mode=mode), x)
+    np.testing.assert_array_equal(found, wanted)
+    assert found.dtype == x.dtype
+    many = np.stack([x, x[::-1]])
+    np.testing.assert_array_equal(
+        ek.vmap(lambda x: ek.pad(x, widths, mode=mode))(ek.tensor(many)).numpy(),
+        np.pad(many, ((0, 0), *widths), _NUMPYS[mode]),
+    )
+
+
+@settings(max_examples=20, deadline=None)
+@given(_borders())
+def test_gradients_of_borders(drawn):
+    """Each element has what all its copies have."""
+    mode, shape, widths = drawn
+    x, v = RNG.standard_normal(shape), RNG.standard_normal(shape)
+    origin = np.pad(np.arange(x.size).reshape(shape), widths, _NUMPYS[mode])
+    w = RNG.standard_normal(origin.shape)
+
+    def back(y):
+        return np.bincount(origin.ravel(), y.ravel(), x.size).reshape(shape)
+
+    def function(x):
+        return (ek.pad(x, widths, mode=mode) ** 3 * ek.tensor(w)).sum()
+
+    first = ek.grad(function)
+    wide = x.ravel()[origin]
+    np.testing.assert_allclose(first(ek.tensor(x)).numpy(), back(3 * w * wide**2), atol=1e-12)
+    second = ek.grad(lambda x: (first(x) * ek.tensor(v)).sum())(ek.tensor(x))
+    np.testing.assert_allclose(second.numpy(), back(6 * w * wide * v.ravel()[origin]), atol=1e-12)
+    rows = ek.vmap(first)(ek.tensor(np.stack([x, v])))
+    wanted = [back(3 * w * one.ravel()[origin] ** 2) for one in (x, v)]
+    np.testing.assert_allclose(rows.numpy(), wanted, atol=1e-12)
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint8, np.uint32])
 def test_integers_divided_by_known_numbers(dtype):
     limits = np.iinfo(dtype)

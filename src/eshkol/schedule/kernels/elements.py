@@ -26,6 +26,7 @@ from eshkol.atlas.program import VECTORS, LaunchConfig
 from eshkol.graph.node import Node
 from eshkol.ops.joining import ROLLED, concatenate
 from eshkol.ops.movement import expand, permute
+from eshkol.ops.padding import BORDERED, UNBORDERED
 from eshkol.ops.row import Aval, KernelOp, Op, Pull, Shape, row
 from eshkol.ops.shapes import count
 from eshkol.ops.slicing import pad_constant
@@ -54,7 +55,7 @@ TURNED: Op = row(KernelOp(
     reference=lambda a, x: x.swapaxes(-1, -2).copy(), lower=Pull(lambda e, a, i, x: x([*i[:-2], i[-1], i[-2]])),
 ))  # fmt: skip
 ROWWISE = frozenset(
-    {concatenate, pad_constant, PLACED, TURNED}
+    {concatenate, pad_constant, BORDERED, UNBORDERED, PLACED, TURNED}
 )  # nodes besides elementwise ones and those that move, by themselves
 
 
@@ -64,7 +65,13 @@ def suits(node: Node) -> bool:
 
 
 def joins_rows(node: Node, target: MachineDescription) -> bool:
-    """Whether a node joins tensors along their rows, each of which is a stretch that is computed by itself."""
+    """Whether a node joins tensors along their rows, each of which is a stretch that is computed by itself.
+
+    So it is with a tensor and its border, unless there is so much of it that what is computed along is better written.
+    """
+    if node.op is BORDERED:
+        (x,) = node.inputs
+        return not target.blocks and x.shape[-1] >= SHORTEST and 2 * count(node.shape) <= 3 * count(x.shape)
     if node.op is not concatenate or target.blocks or node.attrs.axis != len(node.shape) - 1:
         return False
     return len(node.inputs) <= MOST_STRETCHES and all(x.shape[-1] >= SHORTEST for x in node.inputs)
@@ -196,16 +203,30 @@ class _Kernel:
         rows, row = count(self.shape) // self.row, self.row
         stretches = _stretches(self.nodes, self.shape, row)
         piece = self.target.piece
-        whole, rest = divmod(row, piece)
-        if rows >= self.target.busy or whole + bool(rest) == 1 or len(stretches) > 1:
+        if rows >= self.target.busy or row <= piece:
             self._begin(rows)
             for stretch in stretches:
                 self._run(rows, self.e.lane, self.e.number(stretch.start), stretch.length)
             return self._finished(rows, core_block(self.target, row))
-        parts = whole + bool(rest)
+        pieces = [divmod(stretch.length, piece) for stretch in stretches]
+        numbers = [whole + bool(rest) for whole, rest in pieces]
+        parts = sum(numbers)
         self._begin(rows * parts)
-        place, part = (self.e.lane // parts, self.e.lane % parts) if rows > 1 else (self.e.number(0), self.e.lane)
-        self._whole_or_rest(part, whole, piece, rest, lambda start, length: self._run(rows, place, start, length))
+        e = self.e
+        place = e.lane // parts if rows > 1 else e.number(0)
+        # The remainder is taken of one row too if it has stretches: where LLVM sees that the part is the lane and less
+        # than so much, it computes addresses in other bits, and no longer sees that neighbours lie side by side.
+        part = e.lane % parts if rows > 1 or len(stretches) > 1 else e.lane
+        first = 0
+        for stretch, number, (whole, rest) in zip(stretches, numbers, pieces, strict=True):
+
+            def code(start: Scalar, length: int, stretch: Stretch = stretch) -> None:
+                self._run(rows, place, start + stretch.start, length)
+
+            mine = e.both(e.compare("GE", part, first), e.compare("LT", part, first + number))
+            with nullcontext() if len(stretches) == 1 else e.only_if(mine):
+                self._whole_or_rest(e.within(part - first, number), whole, piece, rest, code)
+            first += number
         return self._finished(rows * parts, 1)
 
     def _run(self, rows: int, place: Scalar, start: Scalar, length: int) -> None:
@@ -221,6 +242,8 @@ class _Kernel:
         e = self.e
         if not rest:
             code(number * size, size)
+        elif not whole:
+            code(e.number(0), rest)
         else:  # a loop of one round or none says which of them it is
             is_whole = e.convert(e.compare("LT", number, whole), number.dtype)
             with e.counted(is_whole):
@@ -408,8 +431,10 @@ def _stretches(nodes: Sequence[Node], shape: Shape, row: int) -> list[Stretch]:
                 edges.add(edge)
         elif node.op is ROLLED:
             edges.add(node.attrs.shifts[last])
-        elif node.op is pad_constant or node.op is PLACED:
+        elif node.op in (pad_constant, PLACED, BORDERED):
             edges |= {min(max(e, 0), row) for e in (node.attrs.low[last], row - node.attrs.high[last])}
+        elif node.op is UNBORDERED and node.attrs.axis == last:
+            edges |= {edge for start, stop, *_ in node.attrs.ends(row) if start < stop for edge in (start, stop)}
     found = sorted(edges)
     if len(found) > MOST_STRETCHES + 1:
         return [Stretch(0, row)]

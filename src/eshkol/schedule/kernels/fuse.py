@@ -26,18 +26,18 @@ from dataclasses import dataclass, field
 
 from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.node import Node
-from eshkol.ops.joining import concatenate
 from eshkol.ops.movement import expand
+from eshkol.ops.padding import BORDERED
 from eshkol.ops.row import Pull, Shape
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
-from eshkol.schedule.kernels.costs import weight
+from eshkol.schedule.kernels.costs import dear, weight
 from eshkol.schedule.kernels.elements import joins_rows
 from eshkol.schedule.kernels.kernel import is_complex, lowering
 from eshkol.schedule.kernels.rows import PICK
 from eshkol.schedule.kernels.space import Pattern, columns, reduced, rows, spread
 from eshkol.schedule.kernels.takes import TAKEN, in_range, one_in_each_row
-from eshkol.schedule.kernels.values import SAME
+from eshkol.schedule.kernels.values import JOINED, SAME
 from eshkol.support import flags
 
 MOST_CODE = 400  # instructions of a kernel: larger ones take long to compile and run out of registers
@@ -164,7 +164,7 @@ def _moving(node: Node) -> bool:
 
 
 def _joins(node: Node) -> bool:
-    return node.op is concatenate
+    return node.op in JOINED
 
 
 def _bends(node: Node) -> bool:
@@ -397,6 +397,8 @@ class _Fusion:
         """Whether a node may be computed at any index: one that moves, or one of the group's own elements."""
         if _bends(node) or node.op in SAME or (count(node.shape) == g.size and node.op is not TAKEN):
             return True
+        if dear(node) and any(member.op is BORDERED for member in g.members):
+            return False  # at the ends of rows, and for rows that are there twice, it would be computed once more
         return node.op.elementwise and all(self._in_piece(g, u, node) for u in self.users[node] if u in g.roles)
 
     @staticmethod

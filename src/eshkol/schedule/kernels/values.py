@@ -16,6 +16,7 @@ from typing import Any
 from eshkol.graph.node import Node
 from eshkol.ops.joining import concatenate
 from eshkol.ops.movement import expand, reshape
+from eshkol.ops.padding import BORDERED
 from eshkol.ops.row import Pull, Shape
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import MARK
@@ -27,12 +28,13 @@ from eshkol.schedule.kernels.space import Point, aligned
 from eshkol.schedule.kernels.takes import TAKEN, element, own_axes, place_of
 
 SAME = frozenset({reshape, MARK})  # nodes that are their input, under another shape or name
+JOINED = frozenset({concatenate, BORDERED})  # nodes whose rows are put together of parts, which lie elsewhere
 
 
 def straight(node: Node) -> tuple[Node, ...]:
     """The inputs of which a node reads, for each of its elements, the one at the same place (or that broadcasts)."""
     op = node.op
-    return node.inputs if op.elementwise or op is expand or not (op.moves or op is concatenate) else ()
+    return node.inputs if op.elementwise or op is expand or not (op.moves or op in JOINED) else ()
 
 
 class GroupValues:

@@ -15,6 +15,7 @@ from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.ops.correlation import Geometry, towards_input, towards_weight
 from eshkol.ops.movement import reshape
+from eshkol.ops.padding import BORDERED
 from eshkol.ops.row import Op
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import MARK, NUMBERS, PAIRS, STOP, TO
@@ -129,6 +130,28 @@ def _pad(t: Arrays, node: Node, x: Value, number: Value) -> Value:
     return t.pad(x, number, node.attrs.low, node.attrs.high, node.attrs.interior)
 
 
+def _bordered(t: Arrays, node: Node, x: Value) -> Value:
+    """Along one axis after another: both ends, which are parts of the array, joined to it."""
+    low, high, mode = node.attrs
+
+    def end(axis: int, start: int, width: int) -> list[Value]:
+        if not width:
+            return []
+        first, last = [0] * len(x.shape), list(x.shape)
+        first[axis], last[axis] = start, start + (1 if mode == "replicate" else width)
+        part = t.slice(x, first, last, [1] * len(last))
+        if mode == "reflect":
+            return [t.reverse(part, [axis])]
+        return [t.spread(part, (*x.shape[:axis], width, *x.shape[axis + 1 :]))]
+
+    for axis, (before, behind) in enumerate(zip(low, high, strict=True)):
+        n = x.shape[axis]
+        starts = {"reflect": (1, n - 1 - behind), "circular": (n - before, 0), "replicate": (0, n - 1)}[mode]
+        parts = [*end(axis, starts[0], before), x, *end(axis, starts[1], behind)]
+        x = t.joined(parts, axis) if len(parts) > 1 else x
+    return x
+
+
 def _positions(t: Arrays, node: Node, indices: Value, extent: int) -> Value:
     """Positions from 0 on; one that is out of range is noted."""
     if indices.dtype is dtypes.uint64:
@@ -240,7 +263,7 @@ ROWS: dict[str, Code] = {
     **dict.fromkeys(_named(BARRIER, CUSTOM, CHECKPOINT), _each),
     PAIRS.name: _pairs, NUMBERS.name: _numbers, "expand": _spread,
     "matrix_product": _product, "conv": _conv, "conv_input": _conv_input, "conv_weight": _conv_weight,
-    "concatenate": _concatenate, "pad_constant": _pad, "take": _taken,
+    "concatenate": _concatenate, "pad_constant": _pad, BORDERED.name: _bordered, "take": _taken,
     "scatter_into": _scatter(lambda a: "Sum" if a.add else None),
     "sort": _sort, "dft": _transform,
 }  # fmt: skip
