@@ -23,6 +23,8 @@ _NUMPY_BORDERS: dict[str, Any] = {"replicate": "edge", "circular": "wrap"}
 
 def _widths(given: Any, ndim: int) -> list[tuple[int, int]]:
     """Widths per axis, from an integer for all, a pair for all, or a pair for each."""
+    if isinstance(given, np.ndarray):
+        given = given.tolist()
     if isinstance(given, int):
         return [(given, given)] * ndim
     found = listed(given, "padding")

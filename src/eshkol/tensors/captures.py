@@ -256,7 +256,8 @@ def exactly(number: Any) -> Any:
 
 def _digest(array: np.ndarray) -> bytes:
     """What stands for the bytes of an array that is too large to be kept for comparison."""
-    return blake3(np.ascontiguousarray(array).reshape(-1).view(np.uint8)).digest()
+    raw: memoryview = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+    return blake3(raw).digest()
 
 
 def _frozen(value: Any, nodes: list[Node]) -> Any:
