@@ -6,7 +6,8 @@ together with what is before and behind them (`fuse.py`): one kernel, which read
 argmax becomes the greatest element and the least place where it stands, both of which vectorize. Putting one number
 into each row, as the derivative of a loss over classes does, becomes a comparison with the place, so that no array of
 zeros is made. In it e^log_softmax is softmax, whose exponentials the sum has already. Integers are divided by
-known numbers in kernels that know them, and multiplied by matrices of them on cores as sums of columns. Bodies of loops and branches are treated alike.
+known numbers in kernels that know them; products of matrices of integers become sums of columns, on cores. Bodies of
+loops and branches are treated alike.
 """
 
 from __future__ import annotations
