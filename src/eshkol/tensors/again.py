@@ -1,6 +1,7 @@
 """A call of a compiled function that is like the one before: only what may have changed is looked at.
 
-Comes in: what `jit` ran last, where all arguments were tensors with values on one machine. Goes out: what carries out
+Comes in: what `jit` ran last, where all arguments were tensors with values on one machine, or tuples, lists and dicts
+of such. Goes out: what carries out
 another such call, or says that it is none, and then `jit` looks at everything. A small function spends most of its time
 on the way to the machine, and nearly all calls are like the one before: where the plan is one in C, so is all of such a
 call, from the moment that Python makes it (`runtime/native/front/calls.c`).
@@ -29,21 +30,21 @@ from eshkol.tensors.value import Tensor
 OTHER: Final = NotImplemented  # than the call before
 
 
-def suits(args: Sequence[Any], inputs: Sequence[Node]) -> bool:
-    """Whether a call can be told from others by what is looked at here."""
-    if not inputs or len(args) != len(inputs):
+def suits(leaves: Sequence[Any], inputs: Sequence[Node]) -> bool:
+    """Whether a call with these leaves can be told from others by what is looked at here."""
+    if not inputs or len(leaves) != len(inputs):
         return False
-    return all(type(x) is Tensor for x in args) and not any(x.scopes for x in inputs)
+    return all(type(x) is Tensor for x in leaves) and not any(x.scopes for x in inputs)
 
 
 def calling_again(
     compiled: Compiled | Sized, inputs: Sequence[Node], device: str, tree: pytree.Tree, dtypes: Sequence[DType],
-    watched: tuple[Sequence[Any], Sequence[Any], Sequence[Any]], needs: Sequence[Node],
+    watched: tuple[Sequence[Any], ...], needs: Sequence[Node], outline: Any = None,
 ) -> Any:  # fmt: skip
     """What carries out calls like the one that was given these inputs, in this order, and nothing else; on a device.
 
     `watched` says by which places it is told whether what the function captures is as it was (`captures.py`); `needs`
-    are the values that its plan takes of that.
+    are the values that its plan takes of that. The outline says how arguments are put together; None: each is a tensor.
     """
     machine = execute.Machines.named(device)
     plan = compiled.ready(machine)
@@ -52,11 +53,13 @@ def calling_again(
         return None  # values that belong to no machine are taken as they are on the host alone
     quick, numbers = (plan.plan, plan.numbers) if isinstance(plan, Instance) else (getattr(plan, "quick", None), [])
     if quick is None or not dtypes:
-        return None if needs or watched[0] or not placed else Again(plan, inputs, machine, tree, dtypes)
+        plain = outline is None and placed and not (needs or any(watched))
+        return Again(plan, inputs, machine, tree, dtypes) if plain else None
     wanted = [w for x in inputs for w in (x.shape, x.dtype)]
-    build = None if tree is pytree.LEAF else tree.build
+    build = None if tree is pytree.LEAF else pytree.plain_outline(tree) or tree.build
     return front.call_again(
-        wanted, device, machine, execute.varying_description(machine), quick, list(dtypes), floats(), build,
+        wanted, device, machine, execute.varying_description(machine), quick, list(dtypes), floats(),
+        outline, build,
         tuple(numbers), *map(list, watched), tuple(needs),
     )  # fmt: skip
 

@@ -45,8 +45,9 @@ class Held(NamedTuple):
     state: tuple[Any, ...]  # as a key
     nodes: list[Node]  # of the tensors among it
     values: list[Any]
-    tensors: list[tuple[Tensor, Node]]  # those that are a place's value themselves, and their nodes then
-    lasting: bool  # whether it holds for as long as these are the same objects
+    tensors: list[tuple[Tensor, Node]]  # among them, and their nodes then
+    contents: list[tuple[Any, tuple[Any, ...]]]  # the lists and dicts among them, and what was in them then
+    lasting: bool  # whether it holds for as long as all these are the same objects
 
 
 class Captures:
@@ -61,7 +62,7 @@ class Captures:
         self._places: set[Any] = set()
         self._scan(function, 0)
         self.any = bool(self._where)
-        self.held = Held((), [], [], [], False)
+        self.held = Held((), [], [], [], [], False)
 
     @property
     def names(self) -> list[str]:
@@ -70,21 +71,23 @@ class Captures:
     def now(self) -> tuple[tuple[Any, ...], list[Node]]:
         """What the places hold, as a key, and the nodes of tensors among it."""
         held = self.held
-        if not (held.lasting and front.unchanged(self._where, held.values, held.tensors)):  # which it is, mostly
+        if not (held.lasting and front.unchanged(self._where, held.values, held.tensors, held.contents)):  # which it is, mostly
             values = [*map(front.read_place, self._where)]
             nodes: list[Node] = []
             state = tuple([_frozen(value, nodes) for value in values])
-            tensors = [(x, x._node) for x in values if isinstance(x, Tensor)]
-            lasting = all(isinstance(x, Tensor) or _lasts(x) for x in values)
-            held = self.held = Held(state, nodes, values, tensors, lasting)
+            held = Held(state, nodes, values, [], [], True)
+            held = self.held = held._replace(lasting=all(_lasts(x, held) for x in values))
         return held.state, held.nodes
 
-    def watched(self, held: Held) -> tuple[list[Place], list[Any], list[tuple[Tensor, Node]]] | None:
-        """What tells whether all is as it was: places, their values, tensors with their nodes. None: more is asked."""
+    def watched(self, held: Held) -> tuple[list[Any], list[Any], list[Any], list[Any]] | None:
+        """What tells whether all is as it was: places and values, then tensors, lists and dicts with what is in them.
+
+        None: more is asked.
+        """
         if self.any and not held.lasting:
             return None
         moving = [k for k, place in enumerate(self._where) if len(place) > STANDS]
-        return [self._where[k] for k in moving], [held.values[k] for k in moving], held.tensors
+        return [self._where[k] for k in moving], [held.values[k] for k in moving], held.tensors, held.contents
 
     def of_arguments(self, args: Sequence[Any], given: Mapping[str, Any]) -> tuple[Any, ...]:
         """What is read of arguments that are objects of the user's, as a key: they are told apart by which they are."""
@@ -240,12 +243,19 @@ class _Same:
         return id(self.what)
 
 
-def _lasts(value: Any) -> bool:
-    """Whether an object holds the same for as long as it is the same."""
-    if isinstance(value, Tensor | list | dict | set | np.ndarray):
+def _lasts(value: Any, held: Held) -> bool:
+    """Whether an object holds the same for as long as it, and what is noted of it here, is the same."""
+    if isinstance(value, Tensor):
+        held.tensors.append((value, value._node))
+        return True
+    if type(value) is list or type(value) is dict:
+        inside = tuple(value) if type(value) is list else tuple(x for pair in value.items() for x in pair)
+        held.contents.append((value, inside))
+        return all(_lasts(x, held) for x in inside)
+    if isinstance(value, list | dict | set | np.ndarray):
         return isinstance(value, np.ndarray) and is_fixed(value)
     if isinstance(value, tuple):
-        return all(map(_lasts, value))
+        return all(_lasts(x, held) for x in value)
     return not hasattr(type(value), "__jit_state__")
 
 

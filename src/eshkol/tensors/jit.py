@@ -156,8 +156,14 @@ class jit(front.CallBase):
 
     def _like(self, found: Traced, args: tuple[Any, ...], given: dict[str, Any], inputs: list[Node]) -> Any:
         """How calls like this one are made from now on; None where more has to be looked at than is looked at there."""
-        if given or found.donated or self._static or execute.looks() or not suits(args, inputs):
+        if given or found.donated or self._static or execute.looks():
             return None
+        leaves: list[Any] = []
+        outline = pytree.outline(args, leaves)
+        if not pytree.is_plain(outline) or not suits(leaves, inputs):
+            return None
+        if len(leaves) == len(args) and not any(outline[1:]):  # each is a tensor
+            outline = None
         captures, (key, last) = self._captures, self._recent
         assert captures is not None
         held = captures.held
@@ -168,7 +174,7 @@ class jit(front.CallBase):
         if watched is None:
             return None
         compiled = found.sized or found.compiled
-        return calling_again(compiled, inputs, key[2], found.tree, found.dtypes, watched, found.needs)
+        return calling_again(compiled, inputs, key[2], found.tree, found.dtypes, watched, found.needs, outline)
 
     def _check_static(self, args: tuple[Any, ...], given: dict[str, Any]) -> None:
         """Refuse tensors and arrays where the program was said to be made for a value."""

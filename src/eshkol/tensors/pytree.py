@@ -167,6 +167,22 @@ def tree_of(outline: Any) -> Tree:
     return Tree(kind, data, tuple(map(tree_of, rest)))
 
 
+def is_plain(outline: Any, deepest: int = 32) -> bool:
+    """Whether an outline is of tuples, lists and dicts alone, none very deep: C goes through such."""
+    if outline is None:
+        return True
+    if isinstance(outline, Tree) or not deepest:
+        return False
+    inside = outline[2:] if outline[0] is dict else outline[1:]
+    return all(is_plain(x, deepest - 1) for x in inside)
+
+
+def plain_outline(tree: Tree) -> Any:
+    """The outline of a tree of tuples, lists and dicts; None of another, and of a leaf."""
+    found = outline(tree.build(range(tree.leaves)), []) if tree.kind in (tuple, list, dict) else None
+    return found if is_plain(found) and tree_of(found) == tree else None
+
+
 def leaves(value: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
     """The leaves of a structure, in order."""
     return flatten(value, is_leaf)[0]

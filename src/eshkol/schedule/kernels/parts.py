@@ -309,7 +309,7 @@ def _combining(group: Any, phases: Phases, cut: _Cut | None) -> Kernel:
     for node, total in totals.items():
         w.values.rows[node] = e.convert(total, node.dtype)
     w.finish_rows()
-    told = {GATHERS: ""} if cut is not None and cut.parts > 1 else NOTHING
+    told = {GATHERS: ""} if cut is not None else NOTHING
     return w.kernel(LaunchConfig.linear(phases.lanes, COMBINED), fixed=True, told=told)
 
 

@@ -5,6 +5,7 @@
  * reads beside its arguments, how floats are kept, what is asked of the machine), is carried out; every other is made
  * by `jit`, which looks at everything. */
 #include "front.h"
+#include "trees.h"
 
 #include <stdlib.h>
 
@@ -17,15 +18,16 @@ typedef struct {
     Object *target; /* the machine's description, which depends on how precise products are wanted */
     Object *plan, *dtypes;
     Object *floats; /* the dtype of floats that are given none */
-    Object *build;  /* what makes a structure of results; None: there is one, by itself */
+    Object *outline; /* how arguments are put together (trees.h); None: each is a tensor */
+    Object *build; /* how results are: their outline, or a function of all; None: there is one, by itself */
     Object *numbers; /* what the plan is given behind the arguments and the needs */
-    Object *places, *values, *tensors; /* what it reads beside its arguments: see `is_unchanged` */
+    Object *places, *values, *tensors, *contents; /* what it reads beside its arguments: see `is_unchanged` */
     Object *needs;  /* nodes among that, whose values the plan is given behind the arguments */
 } Again;
 
 #define FIELDS(X)                                                                                          \
-    X(wanted) X(device) X(machine) X(target) X(plan) X(dtypes) X(floats) X(build) X(numbers) X(places) X(values) \
-    X(tensors) X(needs)
+    X(wanted) X(device) X(machine) X(target) X(plan) X(dtypes) X(floats) X(outline) X(build) X(numbers) X(places) \
+    X(values) X(tensors) X(contents) X(needs)
 
 static bool same(Object *one, Object *other)
 {
@@ -55,8 +57,26 @@ static Object *standing_at(Object *place)
     return found;
 }
 
-/* Whether the same objects stand at all places, and tensors have the nodes that they had; -1 with an error. */
-static int is_unchanged(Object *places, Object *values, Object *tensors)
+/* Whether a list has these items still; or a dict these keys and values, in turn. */
+static bool holds(Object *container, Object *items)
+{
+    const Size size = python.PyTuple_Size(items);
+    if (container->type == helper.list) {
+        bool same_items = python.PyList_Size(container) == size;
+        for (Size k = 0; same_items && k < size; k++)
+            same_items = python.PyList_GetItem(container, k) == python.PyTuple_GetItem(items, k);
+        return same_items;
+    }
+    if (2 * python.PyDict_Size(container) != size) return false;
+    Object *key, *value;
+    for (Size at = 0, k = 0; python.PyDict_Next(container, &at, &key, &value); k += 2)
+        if (key != python.PyTuple_GetItem(items, k) || value != python.PyTuple_GetItem(items, k + 1)) return false;
+    return true;
+}
+
+/* Whether the same objects stand at all places, containers hold what they held, and tensors have the nodes that they
+ * had; -1 with an error. */
+static int is_unchanged(Object *places, Object *values, Object *tensors, Object *contents)
 {
     for (Size k = 0, count = python.PyList_Size(places); k < count; k++) {
         Object *now = standing_at(python.PyList_GetItem(places, k));
@@ -69,6 +89,10 @@ static int is_unchanged(Object *places, Object *values, Object *tensors)
         Object *pair = python.PyList_GetItem(tensors, k);
         if (((Handle *)python.PyTuple_GetItem(pair, 0))->node != python.PyTuple_GetItem(pair, 1)) return 0;
     }
+    for (Size k = 0, count = python.PyList_Size(contents); k < count; k++) {
+        Object *pair = python.PyList_GetItem(contents, k);
+        if (!holds(python.PyTuple_GetItem(pair, 0), python.PyTuple_GetItem(pair, 1))) return 0;
+    }
     return 1;
 }
 
@@ -80,7 +104,7 @@ static Object *read_place(Object *self, Object *place)
     return standing_at(place);
 }
 
-static bool are_places(Object *places, Object *values, Object *tensors)
+static bool are_places(Object *places, Object *values, Object *tensors, Object *contents)
 {
     Size count = python.PyList_Size(places);
     if (count < 0 || python.PyList_Size(values) != count) return false;
@@ -93,16 +117,23 @@ static bool are_places(Object *places, Object *values, Object *tensors)
         if (pair->type != helper.plain_tuple || python.PyTuple_Size(pair) != 2) return false;
         if (!is_tensor(python.PyTuple_GetItem(pair, 0))) return false;
     }
+    for (Size k = 0, more = python.PyList_Size(contents); k < more; k++) {
+        Object *pair = python.PyList_GetItem(contents, k);
+        if (pair->type != helper.plain_tuple || python.PyTuple_Size(pair) != 2) return false;
+        Object *container = python.PyTuple_GetItem(pair, 0);
+        if (container->type != helper.list && container->type != helper.dict) return false;
+        if (python.PyTuple_GetItem(pair, 1)->type != helper.plain_tuple) return false;
+    }
     return !python.PyErr_Occurred();
 }
 
-/* unchanged(places, values, tensors) */
+/* unchanged(places, values, tensors, contents) */
 static Object *unchanged(Object *self, Object *const *given, Size count)
 {
     (void)self;
-    if (count != 3 || !are_places(given[0], given[1], given[2]))
-        return python.PyErr_Occurred() ? NULL : complain("unchanged(places, values, tensors) takes lists");
-    int status = is_unchanged(given[0], given[1], given[2]);
+    if (count != 4 || !are_places(given[0], given[1], given[2], given[3]))
+        return python.PyErr_Occurred() ? NULL : complain("unchanged(places, values, tensors, contents) takes lists");
+    int status = is_unchanged(given[0], given[1], given[2], given[3]);
     return status < 0 ? NULL : python.PyBool_FromLong(status);
 }
 
@@ -140,7 +171,7 @@ static bool as_before(const Again *again)
 {
     if (python.PyDict_GetItemWithError(helper.machines, again->device) != again->machine) return false;
     if (!is_described_as(again->machine, again->target) || is_looked_at() || !floats_are(again->floats)) return false;
-    return is_unchanged(again->places, again->values, again->tensors) == 1;
+    return is_unchanged(again->places, again->values, again->tensors, again->contents) == 1;
 }
 
 enum { CARRAY = CONTIGUOUS | ALIGNED | WRITEABLE };
@@ -184,11 +215,11 @@ static Object *value_of(const Again *again, Object *tensor, Size number, bool *p
 }
 
 /* What the plan is given, borrowed; false: it is another call. */
-static bool values_of(const Again *again, Object *args, Size count, Object **values, bool *placed)
+static bool values_of(const Again *again, Object *const *tensors, Size count, Object **values, bool *placed)
 {
     bool any = false;
     for (Size k = 0; k < count; k++)
-        if (!(*values++ = value_of(again, python.PyTuple_GetItem(args, k), k, placed))) return false;
+        if (!(*values++ = value_of(again, tensors[k], k, placed))) return false;
     for (Size k = 0, more = python.PyTuple_Size(again->needs); k < more; k++)
         if (!(*values++ = value_in(again, (Node *)python.PyTuple_GetItem(again->needs, k), &any))) return false;
     for (Size k = 0, more = python.PyTuple_Size(again->numbers); k < more; k++)
@@ -228,9 +259,11 @@ static Object *of_several(const Again *again, Object *const *values, Size count)
     if (given)
         results = is_device_plan(again->plan) ? run_device_plan(again->plan, given)
                                               : run_plan_on(again->plan, given, false);
+    Size first = 0;
     if (results && wrapped(again, results))
-        made = again->build == helper.none ? held(python.PyList_GetItem(results, 0))
-                                           : python.PyObject_CallFunctionObjArgs(again->build, results, NULL);
+        made = again->build == helper.none || again->build->type == helper.plain_tuple
+                   ? put_together(again->build, results, &first)
+                   : python.PyObject_CallFunctionObjArgs(again->build, results, NULL);
     dropped(given);
     dropped(results);
     return made;
@@ -245,22 +278,42 @@ static Object *of_one(const Again *again, Object *const *values, Size count)
     return made;
 }
 
+/* The tensors that are given, held; how many there are, or -1: it is another call. */
+static Size tensors_of(const Again *again, Object *args, Object **tensors, Size room)
+{
+    Size count = 0;
+    bool fits = true;
+    if (again->outline != helper.none)
+        fits = gathered(again->outline, args, tensors, &count, room);
+    else if (python.PyTuple_Size(args) == room)
+        for (; count < room; count++)
+            tensors[count] = held(python.PyTuple_GetItem(args, count));
+    if (fits && count == room) return count;
+    while (count > 0)
+        dropped(tensors[--count]);
+    return -1;
+}
+
 /* The result of a call; NULL without an error: it is another. */
 static Object *called_again(Object *self, Object *args)
 {
     const Again *again = (Again *)self;
-    const Size count = python.PyTuple_Size(args);
-    if (2 * count != python.PyList_Size(again->wanted)) return NULL;
+    const Size count = python.PyList_Size(again->wanted) / 2;
     const Size all = count + python.PyTuple_Size(again->needs) + python.PyTuple_Size(again->numbers);
-    Object *few[FEW], **values = all <= FEW ? few : malloc((size_t)all * sizeof *values), *made = NULL;
+    Object *few[2 * FEW], **values = all <= FEW ? few : malloc(2 * (size_t)all * sizeof *values), *made = NULL;
     if (!values) return python.PyErr_NoMemory();
     held(self); /* another call may take its place meanwhile */
+    Object **tensors = values + all;
     bool placed = false;
     /* What is borrowed must not be let go of: Python's code runs before, and they are read again where it ran after. */
-    if (as_before(again) && values_of(again, args, count, values, &placed)
-        && (placed || (is_default(again) && values_of(again, args, count, values, &placed))))
-        made = again->build == helper.none && !is_device_plan(again->plan) ? of_one(again, values, all)
-                                                                           : of_several(again, values, all);
+    if (as_before(again) && tensors_of(again, args, tensors, count) >= 0) {
+        if (values_of(again, tensors, count, values, &placed)
+            && (placed || (is_default(again) && values_of(again, tensors, count, values, &placed))))
+            made = again->build == helper.none && !is_device_plan(again->plan) ? of_one(again, values, all)
+                                                                               : of_several(again, values, all);
+        for (Size k = 0; k < count; k++)
+            dropped(tensors[k]);
+    }
     dropped(self);
     if (values != few) free(values);
     return made;
@@ -299,15 +352,16 @@ static void deallocate_again(Object *self)
 
 static Object *again_type;
 
-/* call_again(wanted, device, machine, target, plan, dtypes, floats, build, numbers, places, values, tensors, needs) */
+/* call_again(wanted, device, machine, target, plan, dtypes, floats, outline, build, numbers, places, values, tensors,
+ * contents, needs) */
 static Object *new_again(Object *self, Object *const *given, Size count)
 {
     (void)self;
-    if (count != 13 || python.PyList_Size(given[5]) < 1 || !are_places(given[9], given[10], given[11]))
-        return python.PyErr_Occurred() ? NULL : complain("call_again(...) takes thirteen arguments");
-    for (Size k = 0, needs = python.PyTuple_Size(given[12]); k < needs; k++)
-        if (!is_node(python.PyTuple_GetItem(given[12], k))) return complain("what a call needs are nodes");
-    if (!is_device_plan(given[4]) && given[7] == helper.none && plan_results(given[4]) != 1)
+    if (count != 15 || python.PyList_Size(given[5]) < 1 || !are_places(given[10], given[11], given[12], given[13]))
+        return python.PyErr_Occurred() ? NULL : complain("call_again(...) takes fifteen arguments");
+    for (Size k = 0, needs = python.PyTuple_Size(given[14]); k < needs; k++)
+        if (!is_node(python.PyTuple_GetItem(given[14], k))) return complain("what a call needs are nodes");
+    if (!is_device_plan(given[4]) && given[8] == helper.none && plan_results(given[4]) != 1)
         return complain("a plan has as many results as dtypes");
     Again *again = (Again *)python.PyType_GenericAlloc(again_type, 0);
     if (!again) return NULL;
