@@ -71,7 +71,8 @@ class Captures:
     def now(self) -> tuple[tuple[Any, ...], list[Node]]:
         """What the places hold, as a key, and the nodes of tensors among it."""
         held = self.held
-        if not (held.lasting and front.unchanged(self._where, held.values, held.tensors, held.contents)):  # which it is, mostly
+        same = held.lasting and front.unchanged(self._where, held.values, held.tensors, held.contents)
+        if not same:  # which it is, mostly
             values = [*map(front.read_place, self._where)]
             nodes: list[Node] = []
             state = tuple([_frozen(value, nodes) for value in values])
@@ -248,8 +249,8 @@ def _lasts(value: Any, held: Held) -> bool:
     if isinstance(value, Tensor):
         held.tensors.append((value, value._node))
         return True
-    if type(value) is list or type(value) is dict:
-        inside = tuple(value) if type(value) is list else tuple(x for pair in value.items() for x in pair)
+    if type(value) in (list, dict):
+        inside = tuple(x for pair in value.items() for x in pair) if isinstance(value, dict) else tuple(value)
         held.contents.append((value, inside))
         return all(_lasts(x, held) for x in inside)
     if isinstance(value, list | dict | set | np.ndarray):
