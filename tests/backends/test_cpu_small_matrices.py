@@ -193,3 +193,47 @@ def test_thousands_through_plans(dtype):
         x[700, 0] = 0
         with pytest.raises(TensorError, match="a matrix is singular"):
             ek.linalg.inv(ek.tensor(x)).numpy()
+
+
+# Around registers, strips, blocks, and matrices that are halved.
+SIDES = (*range(1, 19), 23, 24, 25, 31, 32, 33, 47, 48, 49, 63, 65, 96, 100, 129, 300, 385, 401)
+
+
+def definite(dtype, *shape):
+    x = np.random.default_rng(sum(shape)).standard_normal(shape)
+    return (x @ np.swapaxes(x, -1, -2) / shape[-1] + np.eye(shape[-1])).astype(dtype)
+
+
+@checkered(kind=KINDS, dtype=DTYPES, n=SIDES)
+def test_factors_of_definite_matrices(kind, dtype, n):
+    """Of the mean of both triangles; the other triangle of the factor is 0, whatever was there before."""
+    count = 3 if n < 100 else 1
+    x = definite(dtype, count, n, n)
+    given = x + np.triu(np.ones((n, n), dtype), 1) - np.tril(np.ones((n, n), dtype), -1)
+    found, fault = called(kind, "cholesky", (given,), [(n, n)])
+    assert fault == FINE
+    np.testing.assert_allclose(found, np.linalg.cholesky(x.astype(np.float64)), atol=40 * n * np.finfo(dtype).eps)
+    np.testing.assert_array_equal(found, np.tril(found))
+    upper = linear.facts()["upper"]
+    turned, _ = called(kind, "cholesky", (given,), [(n, n)], flags=upper)
+    np.testing.assert_array_equal(turned, np.swapaxes(found, -1, -2))
+
+
+@checkered(kind=KINDS, n=(1, 7, 8, 9, 17, 40, 65, 130, 400))
+def test_matrices_that_are_not_definite_are_told_wherever_it_shows(kind, n):
+    x = definite(np.float64, 4, n, n)
+    for at in {0, n // 2, n - 1}:
+        for number in (0.0, -1.0, np.nan, np.inf):
+            wrong = x.copy()
+            wrong[2:, at, at] = number
+            assert called(kind, "cholesky", (wrong,), [(n, n)])[-1] == 2
+        if at:
+            wrong = x.copy()
+            wrong[1, at, 0] = np.nan
+            assert called(kind, "cholesky", (wrong,), [(n, n)])[-1] == 1
+
+
+def test_factors_are_the_same_on_any_number_of_threads():
+    x = definite(np.float64, 380, 380)
+    alone, _ = called(KINDS[-1], "cholesky", (x,), [(380, 380)])  # the record has no pool
+    np.testing.assert_array_equal(ek.linalg.cholesky(ek.tensor(x)).numpy(), alone)

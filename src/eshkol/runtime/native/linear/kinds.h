@@ -1,7 +1,7 @@
-/* products.h, lanes.h, triangles.h, panels.h, factors.h, batches.h, jacobi.h, spectra.h and qr.h for each dtype, for one
-   kind of processor: KERNELS is their table, TARGET what the processor has (as GCC and Clang name it), VECTOR the bytes
-   of its registers. A product is made of tiles of STRIP rows and VECTORS registers, by lanes of a register where
-   BY_LANES is set. Included once by each file that chooses these. */
+/* products.h, lanes.h, triangles.h, panels.h, factors.h, roots.h, batches.h, jacobi.h, spectra.h and qr.h for each
+   dtype, for one kind of processor: KERNELS is their table, TARGET what the processor has (as GCC and Clang name it),
+   VECTOR the bytes of its registers. A product is made of tiles of STRIP rows and VECTORS registers, by lanes of a
+   register where BY_LANES is set. Included once by each file that chooses these. */
 #include "linear.h"
 
 #include <float.h>
@@ -39,6 +39,7 @@ CHOOSE(TARGET)
 #define BLOCK 64  /* rows of a triangle that is not halved, */
 #define WHOLE 384 /* or so many, where it solves for many columns: it stays in the second cache */
 
+#define ROOTED 384 /* rows of a symmetric matrix that is not halved */
 #define BATCHED 16 /* rows and columns of matrices that are factored side by side */
 #define JACOBI 10  /* rows and columns of matrices that are worked on side by side */
 #define PANEL 16   /* columns that are reflected at a time */
@@ -75,6 +76,7 @@ CHOOSE(TARGET)
 #include "triangles.h"
 #include "panels.h"
 #include "factors.h"
+#include "roots.h"
 #include "batches.h"
 #include "jacobi.h"
 #include "spectra.h"
@@ -88,6 +90,7 @@ CHOOSE(TARGET)
 #include "triangles.h"
 #include "panels.h"
 #include "factors.h"
+#include "roots.h"
 #include "batches.h"
 #include "jacobi.h"
 #include "spectra.h"
@@ -106,6 +109,7 @@ CHOOSE(TARGET)
 #include "triangles.h"
 #include "panels.h"
 #include "factors.h"
+#include "roots.h"
 #include "batches.h"
 #include "jacobi.h"
 #include "spectra.h"
@@ -119,6 +123,7 @@ CHOOSE(TARGET)
 #include "triangles.h"
 #include "panels.h"
 #include "factors.h"
+#include "roots.h"
 #include "batches.h"
 #include "jacobi.h"
 #include "spectra.h"

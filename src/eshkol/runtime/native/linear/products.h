@@ -66,6 +66,7 @@ typedef struct {
     eshkol_scheduler *pool;
     R *packed; /* of matrices that are not small */
     R *panel;  /* likewise: PANEL_COLUMNS of them */
+    R *root;   /* of what Cholesky's factors are made of */
 } NAMED(Work);
 
 /* c -= a · b, where b (conjugated, if it is to be) lies packed as panels of WIDTH columns; where it is read as it lies,
