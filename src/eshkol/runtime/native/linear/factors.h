@@ -325,8 +325,13 @@ static void NAMED(triangle)(void *context, int64_t begin, int64_t end)
             eshkol_linear_fault(linear, (uint64_t)(number * n + i));
             continue;
         }
-        memcpy(out, NAMED(operand)(linear, 1, number, n * columns), (size_t)(n * columns) * sizeof(T));
+        const T *b = NAMED(operand)(linear, 1, number, n * columns);
         NAMED(Triangle) t = {x, turned ? 1 : n, turned ? n : 1, lower != turned, unit};
+#if PARTS == 1
+        if (NAMED(at_once)(n, columns) && NAMED(solve_block)(&work, n, t, b, columns, out, columns, columns))
+            continue;
+#endif
+        memcpy(out, b, (size_t)(n * columns) * sizeof(T));
         NAMED(under)(&work, n, t, out, columns, columns);
     }
     free(memory);

@@ -148,8 +148,8 @@ static int NAMED(root_of_rows)(const NAMED(Work) *work, NAMED(Root) *root)
     return 1;
 }
 
-/* Rows from `first` on, as many as registers have lanes, of what a matrix becomes: its lower triangle turned over, or the
-   mean of both. */
+/* Rows from `first` on, as many as registers have lanes, of what a matrix becomes: its lower triangle turned over, or
+   the mean of both. */
 static void NAMED(take_rows)(const NAMED(Root) *root, int64_t first)
 {
     const int64_t n = root->n, stride = root->stride, pitch = root->pitch, whole = n / LANES * LANES;

@@ -21,8 +21,9 @@ static inline T NAMED(inverse)(T divisor)
    read of the triangle stays in the nearest cache. */
 typedef struct {
     NAMED(Triangle) t; /* not turned */
-    int64_t n, columns, b_row;
+    int64_t n, columns, b_row, given_row;
     R *b;
+    const R *given; /* what is to be solved: b itself, or another matrix */
     int divided; /* by the diagonal, else multiplied with its inverse */
     R (*corners)[STRIP][STRIP]; /* of the triangle along its diagonal, with what is made of that */
 } NAMED(System);
@@ -53,32 +54,35 @@ static inline ALWAYS void NAMED(solve_row)(int vectors, const NAMED(System) *s, 
 
 /* A strip of a panel, whose rows before `begin` are zeros; x has what is known of it, row by row. */
 static inline ALWAYS void NAMED(solve_strip)(
-    int vectors, const NAMED(System) *s, int64_t strip, int64_t begin, R *b, int64_t b_row, int64_t width, R *x)
+    int vectors, const NAMED(System) *s, int64_t strip, int64_t begin, const R *given, int64_t given_row,
+    R *b, int64_t b_row, int64_t width, R *x)
 {
     const int64_t n = s->n, pitch = vectors * LANES, first = strip * STRIP;
     const int64_t rows = n - first < STRIP ? n - first : STRIP;
-    const int64_t from = s->t.lower ? begin : first + rows, depth = s->t.lower ? first - begin : n - first - rows;
+    const int64_t known = s->t.lower ? begin : first + rows, depth = s->t.lower ? first - begin : n - first - rows;
     const R *a[STRIP];
     NAMED(Vector) sums[STRIP][VECTORS];
     for (int64_t r = 0; r < STRIP; r++)
-        a[r] = s->t.at + (first + (r < rows ? r : rows - 1)) * s->t.row + from;
-    NAMED(sums)(vectors, depth, a, x + from * pitch, pitch, sums);
+        a[r] = s->t.at + (first + (r < rows ? r : rows - 1)) * s->t.row + known;
+    NAMED(sums)(vectors, depth, a, x + known * pitch, pitch, sums);
     const int whole = rows == STRIP && width == pitch;
     R part[STRIP * VECTORS * (VECTOR / sizeof(R))];
+    const R *from = given + first * given_row;
+    R *to = whole ? b + first * b_row : part;
+    const int64_t from_row = whole ? given_row : pitch, to_row = whole ? b_row : pitch;
     if (!whole) {
         memset(part, 0, sizeof part);
         for (int64_t r = 0; r < rows; r++)
             for (int64_t j = 0; j < width; j++)
-                part[r * pitch + j] = b[(first + r) * b_row + j];
+                part[r * pitch + j] = from[r * given_row + j];
+        from = part;
     }
-    R *given = whole ? b + first * b_row : part;
-    const int64_t apart = whole ? b_row : pitch;
     const R(*corner)[STRIP] = (const R(*)[STRIP])s->corners[strip];
     UNROLL
     for (int r = 0; r < STRIP; r++)
         UNROLL
         for (int v = 0; v < vectors; v++)
-            sums[r][v] = *(const NAMED(Vector) *)(given + r * apart + v * LANES) - sums[r][v];
+            sums[r][v] = *(const NAMED(Vector) *)(from + r * from_row + v * LANES) - sums[r][v];
     if (s->t.lower) {
         UNROLL
         for (int r = 0; r < STRIP; r++)
@@ -93,29 +97,31 @@ static inline ALWAYS void NAMED(solve_strip)(
         UNROLL
         for (int v = 0; v < vectors; v++) {
             *(NAMED(Vector) *)(x + (first + r) * pitch + v * LANES) = sums[r][v];
-            *(NAMED(Vector) *)(given + r * apart + v * LANES) = sums[r][v];
+            *(NAMED(Vector) *)(to + r * to_row + v * LANES) = sums[r][v];
         }
     for (int64_t r = 0; r < rows && !whole; r++)
         memcpy(b + (first + r) * b_row, part + r * pitch, (size_t)width * sizeof(R));
 }
 
-/* Panels of so many columns together. Without b, what is to be solved is x, panel after panel. */
-static void NAMED(solve_together)(
-    const NAMED(System) *s, int64_t begin, R *b, int64_t b_row, int64_t columns, R *x)
+/* Panels of so many columns together, from column `at` of b on. Without b, what is to be solved is x, panel after
+   panel. */
+static void NAMED(solve_together)(const NAMED(System) *s, int64_t begin, int64_t at, int64_t columns, R *x)
 {
     const int64_t strips = (s->n + STRIP - 1) / STRIP;
     for (int64_t k = begin / STRIP; k < strips; k++)
         for (int64_t j = 0; j < columns; j += WIDTH) {
             const int64_t strip = s->t.lower ? k : strips - 1 - k, left = columns - j;
             const int64_t width = left < WIDTH ? left : WIDTH, vectors = NAMED(registers)(width);
-            R *known = x + j * PANEL_ROWS, *given = b == NULL ? known : b + j;
-            const int64_t apart = b == NULL ? vectors * LANES : b_row;
+            R *known = x + j * PANEL_ROWS, *b = s->b == NULL ? known : s->b + at + j;
+            const R *given = s->b == NULL ? known : s->given + at + j;
+            const int64_t b_row = s->b == NULL ? vectors * LANES : s->b_row;
+            const int64_t row = s->b == NULL ? vectors * LANES : s->given_row;
             if (vectors == VECTORS)
-                NAMED(solve_strip)(VECTORS, s, strip, begin, given, apart, width, known);
+                NAMED(solve_strip)(VECTORS, s, strip, begin, given, row, b, b_row, width, known);
             else if (vectors == 1)
-                NAMED(solve_strip)(1, s, strip, begin, given, apart, width, known);
+                NAMED(solve_strip)(1, s, strip, begin, given, row, b, b_row, width, known);
             else
-                NAMED(solve_strip)(VECTORS - 1, s, strip, begin, given, apart, width, known);
+                NAMED(solve_strip)(VECTORS - 1, s, strip, begin, given, row, b, b_row, width, known);
         }
 }
 
@@ -125,8 +131,7 @@ static void NAMED(solve_panels)(void *context, int64_t begin, int64_t end)
     R x[PANEL_ROWS * PANELS_TOGETHER * VECTORS * (VECTOR / sizeof(R))];
     for (int64_t number = begin; number < end; number++) {
         const int64_t first = number * PANELS_TOGETHER * WIDTH, left = s->columns - first;
-        const int64_t columns = left < PANELS_TOGETHER * WIDTH ? left : PANELS_TOGETHER * WIDTH;
-        NAMED(solve_together)(s, 0, s->b + first, s->b_row, columns, x);
+        NAMED(solve_together)(s, 0, first, left < PANELS_TOGETHER * WIDTH ? left : PANELS_TOGETHER * WIDTH, x);
     }
 }
 
@@ -150,20 +155,48 @@ static NAMED(System) NAMED(system)(int64_t n, NAMED(Triangle) t, R (*corners)[ST
     return s;
 }
 
-/* 0 where there is no memory for a triangle that is turned and large. */
-static int NAMED(solve_block)(
-    const NAMED(Work) *work, int64_t n, NAMED(Triangle) t, R *b, int64_t columns, int64_t b_row)
+/* A triangle that is turned over, by BLOCK rows of what it becomes: no more of them than what counts. */
+typedef struct {
+    NAMED(Triangle) t;
+    int64_t n, pitch;
+    R *to;
+} NAMED(Turn);
+
+static void NAMED(turn_blocks)(void *context, int64_t begin, int64_t end)
 {
-    R small[BLOCK * BLOCK], corners[CORNERS(WHOLE)][STRIP][STRIP];
-    R *turned = t.column == 1 ? NULL : n <= BLOCK ? small : malloc((size_t)(n * n) * sizeof(R));
+    const NAMED(Turn) *turn = context;
+    for (int64_t first = begin * BLOCK; first < end * BLOCK && first < turn->n; first += BLOCK) {
+        const int64_t rows = turn->n - first < BLOCK ? turn->n - first : BLOCK;
+        const int64_t column = turn->t.lower ? 0 : first, columns = turn->t.lower ? first + rows : turn->n - first;
+        NAMED(turn_over)(turn->t.at + first + column * turn->t.column, turn->t.column, columns, rows,
+                         turn->to + first * turn->pitch + column, turn->pitch, 1);
+    }
+}
+
+/* Whether so many columns are solved for by panels. */
+static inline int NAMED(at_once)(int64_t n, int64_t columns)
+{
+    return n <= BLOCK ? n * columns >= 2 * LEAF : n <= WHOLE && columns >= PANELS_TOGETHER * WIDTH;
+}
+
+/* b becomes what the triangle times it gives another matrix (or b, as it was); 0 where there is no memory for a
+   triangle that is turned and large. */
+static int NAMED(solve_block)(const NAMED(Work) *work, int64_t n, NAMED(Triangle) t, const R *given, int64_t given_row,
+                              R *b, int64_t columns, int64_t b_row)
+{
+    R small[BLOCK * BLOCK], corners[CORNERS(WHOLE)][STRIP][STRIP], *turned = small;
     if (t.column != 1) {
-        if (turned == NULL)
+        const int64_t pitch = n <= BLOCK ? n : NAMED(panel_pitch)(n), blocks = (n + BLOCK - 1) / BLOCK;
+        if (n > BLOCK && (turned = malloc((size_t)(n * pitch) * sizeof(R))) == NULL)
             return 0;
-        NAMED(turn_over)(t.at, t.column, n, n, turned, n, 1);
-        t.at = turned, t.row = n, t.column = 1;
+        NAMED(Turn) turn = {.t = t, .n = n, .pitch = pitch, .to = turned};
+        const int shared = work->pool != NULL && n * n >= WORTH / 8;
+        if (!shared || eshkol_parallel_for(work->pool, NAMED(turn_blocks), &turn, blocks, 1) != 0)
+            NAMED(turn_blocks)(&turn, 0, blocks);
+        t.at = turned, t.row = pitch, t.column = 1;
     }
     NAMED(System) s = NAMED(system)(n, t, corners);
-    s.columns = columns, s.b = b, s.b_row = b_row;
+    s.columns = columns, s.b = b, s.b_row = b_row, s.given = given, s.given_row = given_row;
     const int64_t together = PANELS_TOGETHER * WIDTH, tasks = (columns + together - 1) / together;
     const int shared = work->pool != NULL && tasks > 1 && n * n / 2 * columns >= WORTH;
     if (!shared || eshkol_parallel_for(work->pool, NAMED(solve_panels), &s, tasks, 1) != 0)
@@ -194,8 +227,8 @@ static void NAMED(invert_panels)(void *context, int64_t begin, int64_t end)
             const int64_t panel = j / WIDTH * WIDTH, width = columns - panel;
             x[panel * PANEL_ROWS + (first + j) * NAMED(registers)(width) * LANES + j - panel] = 1;
         }
-        NAMED(solve_together)(&inverse->lower, first / STRIP * STRIP, NULL, 0, columns, x);
-        NAMED(solve_together)(&inverse->upper, 0, NULL, 0, columns, x);
+        NAMED(solve_together)(&inverse->lower, first / STRIP * STRIP, 0, columns, x);
+        NAMED(solve_together)(&inverse->upper, 0, 0, columns, x);
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < columns; j++) {
                 const int64_t panel = j / WIDTH * WIDTH, pitch = NAMED(registers)(columns - panel) * LANES;
@@ -209,8 +242,7 @@ static void NAMED(invert_panels)(void *context, int64_t begin, int64_t end)
 static void NAMED(under)(const NAMED(Work) *work, int64_t n, NAMED(Triangle) t, T *b, int64_t columns, int64_t b_row)
 {
 #if PARTS == 1
-    const int at_once = n <= BLOCK ? n * columns >= 2 * LEAF : n <= WHOLE && columns >= PANELS_TOGETHER * WIDTH;
-    if (at_once && NAMED(solve_block)(work, n, t, b, columns, b_row))
+    if (NAMED(at_once)(n, columns) && NAMED(solve_block)(work, n, t, b, b_row, b, columns, b_row))
         return;
 #endif
     if (n <= LEAF) {
