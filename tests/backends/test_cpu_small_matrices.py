@@ -237,3 +237,31 @@ def test_factors_are_the_same_on_any_number_of_threads():
     x = definite(np.float64, 380, 380)
     alone, _ = called(KINDS[-1], "cholesky", (x,), [(380, 380)])  # the record has no pool
     np.testing.assert_array_equal(ek.linalg.cholesky(ek.tensor(x)).numpy(), alone)
+
+
+@checkered(kind=KINDS, dtype=DTYPES, n=(17, 40, 65, 129, 300))
+def test_triangular_systems_whose_solutions_begin_with_zeros(kind, dtype, n):
+    """They are left out, unless numbers of the triangle that are not finite make NaN of them."""
+    facts, rng = linear.facts(), np.random.default_rng(n)
+    x = (rng.standard_normal((n, n)) / n + 2 * np.eye(n)).astype(dtype)
+    for way in range(8):
+        lower, transpose, unit = way & 1, way & 2, way & 4
+        flags = facts["lower"] * lower + facts["transpose"] * bool(transpose) + facts["unit"] * bool(unit)
+        triangle = np.tril(x, -1 if unit else 0) if lower else np.triu(x, 1 if unit else 0)
+        triangle = triangle.astype(np.float64) + (np.eye(n) if unit else 0)
+        triangle = triangle.T if transpose else triangle
+        b = rng.standard_normal((n, n + 3)).astype(dtype)
+        kept = bool(lower) != bool(transpose)  # a lower triangle: the first rows are solved first
+        for given in (
+            np.tril(b) if kept else np.triu(b),
+            np.zeros_like(b),
+            np.where(np.arange(n)[:, None] == n // 2, b, 0),
+        ):
+            found, fault = called(kind, "triangle", (x, given), [(n, n + 3)], flags=flags)
+            assert fault == FINE
+            np.testing.assert_allclose(found, np.linalg.solve(triangle, given), atol=100 * np.finfo(dtype).eps)
+            wild = x.copy()
+            wild[(n - 1, 0) if lower else (0, n - 1)] = np.inf
+            found, _ = called(kind, "triangle", (wild, given), [(n, n + 3)], flags=flags)
+            last = found[n - 1 if kept else 0]  # the one that the number belongs to
+            assert np.isnan(last[(given[0 if kept else n - 1] == 0)]).all()

@@ -25,6 +25,7 @@ typedef struct {
     R *b;
     const R *given; /* what is to be solved: b itself, or another matrix */
     int divided; /* by the diagonal, else multiplied with its inverse */
+    int zeros;   /* what is 0 before other numbers of its column is looked for: the solution is, too */
     R (*corners)[STRIP][STRIP]; /* of the triangle along its diagonal, with what is made of that */
 } NAMED(System);
 
@@ -52,14 +53,14 @@ static inline ALWAYS void NAMED(solve_row)(int vectors, const NAMED(System) *s, 
             sums[r][v] *= corner[r][r];
 }
 
-/* A strip of a panel, whose rows before `begin` are zeros; x has what is known of it, row by row. */
+/* A strip of a panel, whose rows before `begin` and from `end` on are zeros; x has what is known of it, row by row. */
 static inline ALWAYS void NAMED(solve_strip)(
-    int vectors, const NAMED(System) *s, int64_t strip, int64_t begin, const R *given, int64_t given_row,
+    int vectors, const NAMED(System) *s, int64_t strip, int64_t begin, int64_t end, const R *given, int64_t given_row,
     R *b, int64_t b_row, int64_t width, R *x)
 {
     const int64_t n = s->n, pitch = vectors * LANES, first = strip * STRIP;
     const int64_t rows = n - first < STRIP ? n - first : STRIP;
-    const int64_t known = s->t.lower ? begin : first + rows, depth = s->t.lower ? first - begin : n - first - rows;
+    const int64_t known = s->t.lower ? begin : first + rows, depth = s->t.lower ? first - begin : end - first - rows;
     const R *a[STRIP];
     NAMED(Vector) sums[STRIP][VECTORS];
     for (int64_t r = 0; r < STRIP; r++)
@@ -103,12 +104,13 @@ static inline ALWAYS void NAMED(solve_strip)(
         memcpy(b + (first + r) * b_row, part + r * pitch, (size_t)width * sizeof(R));
 }
 
-/* Panels of so many columns together, from column `at` of b on. Without b, what is to be solved is x, panel after
-   panel. */
-static void NAMED(solve_together)(const NAMED(System) *s, int64_t begin, int64_t at, int64_t columns, R *x)
+/* Panels of so many columns together, from column `at` of b on, of which rows begin … end - 1 are not zeros. Both are
+   where strips begin, or the last row. Without b, what is to be solved is x, panel after panel. */
+static void NAMED(solve_together)(
+    const NAMED(System) *s, int64_t begin, int64_t end, int64_t at, int64_t columns, R *x)
 {
-    const int64_t strips = (s->n + STRIP - 1) / STRIP;
-    for (int64_t k = begin / STRIP; k < strips; k++)
+    const int64_t first = s->t.lower ? begin / STRIP : 0, strips = ((s->t.lower ? s->n : end) + STRIP - 1) / STRIP;
+    for (int64_t k = first; k < strips; k++)
         for (int64_t j = 0; j < columns; j += WIDTH) {
             const int64_t strip = s->t.lower ? k : strips - 1 - k, left = columns - j;
             const int64_t width = left < WIDTH ? left : WIDTH, vectors = NAMED(registers)(width);
@@ -117,12 +119,24 @@ static void NAMED(solve_together)(const NAMED(System) *s, int64_t begin, int64_t
             const int64_t b_row = s->b == NULL ? vectors * LANES : s->b_row;
             const int64_t row = s->b == NULL ? vectors * LANES : s->given_row;
             if (vectors == VECTORS)
-                NAMED(solve_strip)(VECTORS, s, strip, begin, given, row, b, b_row, width, known);
+                NAMED(solve_strip)(VECTORS, s, strip, begin, end, given, row, b, b_row, width, known);
             else if (vectors == 1)
-                NAMED(solve_strip)(1, s, strip, begin, given, row, b, b_row, width, known);
+                NAMED(solve_strip)(1, s, strip, begin, end, given, row, b, b_row, width, known);
             else
-                NAMED(solve_strip)(VECTORS - 1, s, strip, begin, given, row, b, b_row, width, known);
+                NAMED(solve_strip)(VECTORS - 1, s, strip, begin, end, given, row, b, b_row, width, known);
         }
+}
+
+/* How many rows of so many columns are zeros before others are reached, on the side that is solved first. */
+static int64_t NAMED(zeros)(const NAMED(System) *s, int64_t at, int64_t columns)
+{
+    for (int64_t k = 0; k < s->n; k++) {
+        const R *row = s->given + (s->t.lower ? k : s->n - 1 - k) * s->given_row + at;
+        for (int64_t j = 0; j < columns; j++)
+            if (row[j] != 0)
+                return k;
+    }
+    return s->n;
 }
 
 static void NAMED(solve_panels)(void *context, int64_t begin, int64_t end)
@@ -131,8 +145,41 @@ static void NAMED(solve_panels)(void *context, int64_t begin, int64_t end)
     R x[PANEL_ROWS * PANELS_TOGETHER * VECTORS * (VECTOR / sizeof(R))];
     for (int64_t number = begin; number < end; number++) {
         const int64_t first = number * PANELS_TOGETHER * WIDTH, left = s->columns - first;
-        NAMED(solve_together)(s, 0, first, left < PANELS_TOGETHER * WIDTH ? left : PANELS_TOGETHER * WIDTH, x);
+        const int64_t columns = left < PANELS_TOGETHER * WIDTH ? left : PANELS_TOGETHER * WIDTH;
+        const int64_t zeros = s->zeros ? NAMED(zeros)(s, first, columns) : 0, other = s->n - zeros;
+        const int64_t from = s->t.lower ? zeros / STRIP * STRIP : 0, upper = (other + STRIP - 1) / STRIP * STRIP;
+        const int64_t until = s->t.lower || upper > s->n ? s->n : upper;
+        for (int64_t i = 0; i < s->n; i++)
+            if (i < from || i >= until)
+                memset(s->b + i * s->b_row + first, 0, (size_t)columns * sizeof(R));
+        NAMED(solve_together)(s, from, until, first, columns, x);
     }
+}
+
+/* Whether it is worth looking for zeros: at least half of the row that is solved first is, and the triangle is finite,
+   of which NaN and infinities would make other numbers of them. */
+static int NAMED(has_zeros)(const NAMED(System) *s)
+{
+    const R *row = s->given + (s->t.lower ? 0 : s->n - 1) * s->given_row;
+    int64_t count = 0;
+    for (int64_t j = 0; j < s->columns; j++)
+        count += row[j] == 0;
+    if (count * 2 < s->columns)
+        return 0;
+    NAMED(Vector) sums = {0}; /* 0 times numbers that are not finite is NaN */
+    R sum = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        const R *numbers = s->t.at + i * s->t.row;
+        int64_t j = s->t.lower ? 0 : i;
+        const int64_t end = s->t.lower ? i + 1 : s->n;
+        for (; j + LANES <= end; j += LANES)
+            sums += *(const NAMED(Vector) *)(numbers + j) * 0;
+        for (; j < end; j++)
+            sum += numbers[j] * 0;
+    }
+    for (int lane = 0; lane < (int)LANES; lane++)
+        sum += sums[lane];
+    return sum == 0;
 }
 
 /* What is made of a triangle that is not turned, in memory for its corners. */
@@ -197,6 +244,7 @@ static int NAMED(solve_block)(const NAMED(Work) *work, int64_t n, NAMED(Triangle
     }
     NAMED(System) s = NAMED(system)(n, t, corners);
     s.columns = columns, s.b = b, s.b_row = b_row, s.given = given, s.given_row = given_row;
+    s.zeros = columns > WIDTH && n > 2 * STRIP && NAMED(has_zeros)(&s);
     const int64_t together = PANELS_TOGETHER * WIDTH, tasks = (columns + together - 1) / together;
     const int shared = work->pool != NULL && tasks > 1 && n * n / 2 * columns >= WORTH;
     if (!shared || eshkol_parallel_for(work->pool, NAMED(solve_panels), &s, tasks, 1) != 0)
@@ -227,8 +275,8 @@ static void NAMED(invert_panels)(void *context, int64_t begin, int64_t end)
             const int64_t panel = j / WIDTH * WIDTH, width = columns - panel;
             x[panel * PANEL_ROWS + (first + j) * NAMED(registers)(width) * LANES + j - panel] = 1;
         }
-        NAMED(solve_together)(&inverse->lower, first / STRIP * STRIP, 0, columns, x);
-        NAMED(solve_together)(&inverse->upper, 0, 0, columns, x);
+        NAMED(solve_together)(&inverse->lower, first / STRIP * STRIP, n, 0, columns, x);
+        NAMED(solve_together)(&inverse->upper, 0, n, 0, columns, x);
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < columns; j++) {
                 const int64_t panel = j / WIDTH * WIDTH, pitch = NAMED(registers)(columns - panel) * LANES;
