@@ -161,7 +161,11 @@ static void *NAMED(prepared)(EshkolLinear *linear, NAMED(Work) *work, int64_t ma
     const int64_t depth = most < DEPTH ? most : DEPTH, breadth = most < BREADTH ? most : BREADTH;
     const int64_t packed = most <= SMALL ? 0 : depth * PARTS * (breadth + WIDTH);
     const int64_t panel = PARTS == 2 || most <= SMALL ? 0 : PANEL_COLUMNS * NAMED(panel_pitch)(rows);
-    char *memory = malloc((size_t)(packed + panel) * sizeof(R) + (size_t)matrix * sizeof(T) + (size_t)order * 8 + 64);
+    const int64_t most_turned = rows < WHOLE ? rows : WHOLE;
+    const int64_t turned = PARTS == 2 || rows <= BLOCK ? 0 : most_turned * NAMED(panel_pitch)(most_turned);
+    /* One piece: of several that are freed together the C library gives the pages back, and takes them again. */
+    const size_t parts = (size_t)(packed + panel + turned) * sizeof(R);
+    char *memory = malloc(parts + (size_t)matrix * sizeof(T) + (size_t)order * 8 + 64);
     if (memory == NULL) {
         eshkol_linear_fault(linear, ESHKOL_LINEAR_NO_MEMORY);
         return NULL;
@@ -169,6 +173,7 @@ static void *NAMED(prepared)(EshkolLinear *linear, NAMED(Work) *work, int64_t ma
     work->pool = linear->pool == NULL ? NULL : *linear->pool;
     work->packed = packed == 0 ? NULL : (R *)(memory + (size_t)matrix * sizeof(T) + (size_t)order * 8);
     work->panel = packed == 0 ? NULL : work->packed + packed;
+    work->turned = turned == 0 ? NULL : work->panel + panel;
     return memory;
 }
 
@@ -328,8 +333,10 @@ static void NAMED(triangle)(void *context, int64_t begin, int64_t end)
         const T *b = NAMED(operand)(linear, 1, number, n * columns);
         NAMED(Triangle) t = {x, turned ? 1 : n, turned ? n : 1, lower != turned, unit};
 #if PARTS == 1
-        if (NAMED(at_once)(n, columns) && NAMED(solve_block)(&work, n, t, b, columns, out, columns, columns))
+        if (NAMED(at_once)(n, columns)) {
+            NAMED(solve_block)(&work, n, t, b, columns, out, columns, columns);
             continue;
+        }
 #endif
         memcpy(out, b, (size_t)(n * columns) * sizeof(T));
         NAMED(under)(&work, n, t, out, columns, columns);

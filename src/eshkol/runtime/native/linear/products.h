@@ -66,6 +66,7 @@ typedef struct {
     eshkol_scheduler *pool;
     R *packed; /* of matrices that are not small */
     R *panel;  /* likewise: PANEL_COLUMNS of them */
+    R *turned; /* of a triangle of up to WHOLE rows that is turned over */
     R *root;   /* of what Cholesky's factors are made of */
 } NAMED(Work);
 

@@ -127,14 +127,20 @@ static void NAMED(solve_together)(
         }
 }
 
+typedef NAMED(Bits) NAMED(LooseBits) __attribute__((may_alias));
+
 /* How many rows of so many columns are zeros before others are reached, on the side that is solved first. */
 static int64_t NAMED(zeros)(const NAMED(System) *s, int64_t at, int64_t columns)
 {
+    const NAMED(Size) minus = {(R)-0.0};
     for (int64_t k = 0; k < s->n; k++) {
-        const R *row = s->given + (s->t.lower ? k : s->n - 1 - k) * s->given_row + at;
+        const NAMED(LooseBits) *row
+            = (const NAMED(LooseBits) *)(s->given + (s->t.lower ? k : s->n - 1 - k) * s->given_row + at);
+        NAMED(LooseBits) any = 0;
         for (int64_t j = 0; j < columns; j++)
-            if (row[j] != 0)
-                return k;
+            any |= row[j];
+        if ((any & ~minus.bits) != 0)
+            return k;
     }
     return s->n;
 }
@@ -226,16 +232,14 @@ static inline int NAMED(at_once)(int64_t n, int64_t columns)
     return n <= BLOCK ? n * columns >= 2 * LEAF : n <= WHOLE && columns >= PANELS_TOGETHER * WIDTH;
 }
 
-/* b becomes what the triangle times it gives another matrix (or b, as it was); 0 where there is no memory for a
-   triangle that is turned and large. */
-static int NAMED(solve_block)(const NAMED(Work) *work, int64_t n, NAMED(Triangle) t, const R *given, int64_t given_row,
-                              R *b, int64_t columns, int64_t b_row)
+/* b becomes what the triangle times it gives another matrix (or b, as it was). */
+static void NAMED(solve_block)(const NAMED(Work) *work, int64_t n, NAMED(Triangle) t, const R *given, int64_t given_row,
+                               R *b, int64_t columns, int64_t b_row)
 {
-    R small[BLOCK * BLOCK], corners[CORNERS(WHOLE)][STRIP][STRIP], *turned = small;
+    R small[BLOCK * BLOCK], corners[CORNERS(WHOLE)][STRIP][STRIP];
     if (t.column != 1) {
         const int64_t pitch = n <= BLOCK ? n : NAMED(panel_pitch)(n), blocks = (n + BLOCK - 1) / BLOCK;
-        if (n > BLOCK && (turned = malloc((size_t)(n * pitch) * sizeof(R))) == NULL)
-            return 0;
+        R *turned = n <= BLOCK ? small : work->turned;
         NAMED(Turn) turn = {.t = t, .n = n, .pitch = pitch, .to = turned};
         const int shared = work->pool != NULL && n * n >= WORTH / 8;
         if (!shared || eshkol_parallel_for(work->pool, NAMED(turn_blocks), &turn, blocks, 1) != 0)
@@ -249,9 +253,6 @@ static int NAMED(solve_block)(const NAMED(Work) *work, int64_t n, NAMED(Triangle
     const int shared = work->pool != NULL && tasks > 1 && n * n / 2 * columns >= WORTH;
     if (!shared || eshkol_parallel_for(work->pool, NAMED(solve_panels), &s, tasks, 1) != 0)
         NAMED(solve_panels)(&s, 0, tasks);
-    if (turned != small)
-        free(turned);
-    return 1;
 }
 
 /* Columns of the inverse of a matrix, of which L, U and the order of rows are known. */
@@ -290,8 +291,10 @@ static void NAMED(invert_panels)(void *context, int64_t begin, int64_t end)
 static void NAMED(under)(const NAMED(Work) *work, int64_t n, NAMED(Triangle) t, T *b, int64_t columns, int64_t b_row)
 {
 #if PARTS == 1
-    if (NAMED(at_once)(n, columns) && NAMED(solve_block)(work, n, t, b, b_row, b, columns, b_row))
+    if (NAMED(at_once)(n, columns)) {
+        NAMED(solve_block)(work, n, t, b, b_row, b, columns, b_row);
         return;
+    }
 #endif
     if (n <= LEAF) {
         for (int64_t k = 0; k < n; k++) {
