@@ -175,7 +175,7 @@ static void tried(eshkol_scheduler *pool)
     };
     enum { SOLVE, TRIANGLE, CHOLESKY, DET, SLOGDET, LU, EIGH, SVD, EIG, QR, KINDS };
     const int kind = (int)drawn(KINDS), dtype = (int)drawn(ESHKOL_LINEAR_DTYPES), wild = drawn(3) == 0;
-    const int64_t limit = drawn(8) == 0 ? 90 : 20, batch = 1 + (int64_t)drawn(5);
+    const int64_t limit = drawn(8) == 0 ? 90 : 20, batch = 1 + (int64_t)drawn(drawn(4) == 0 ? 40 : 5);
     part = dtype % 2 == 0 ? 4 : 8, parts = dtype < 2 ? 1 : 2;
     int64_t rows = 1 + (int64_t)drawn((uint64_t)limit), columns = 1 + (int64_t)drawn((uint64_t)limit);
     const int right = kind == SOLVE || kind == TRIANGLE, any = kind == SVD || kind == LU || kind == QR || right;

@@ -23,6 +23,7 @@ from eshkol.runtime.scheduler import default_scheduler
 FINE = (1 << 64) - 1  # as in linear.h
 NO_MEMORY = FINE - 1
 ENOUGH = 1 << 15  # multiplications that are worth a turn of a loop
+SIDE_BY_SIDE = 16  # small matrices that native code works on together, at most; and the most rows of such a matrix
 LARGE = 1 << 24  # rows × columns × the lesser of them of a matrix for which LAPACK's own threads are worth it
 LARGEST = 1 << 14  # rows and columns of what LAPACK is given: it counts in 4 bytes what it needs to work in
 
@@ -61,13 +62,18 @@ def _code(
     words = [0] * known["batch"]
     words[0] = FINE
     values = {"lapack": function, "pool": ctypes.addressof(default_scheduler().cell), "dtype": dtype, "rows": size[0],
-              "columns": size[1], "flags": flags, "rank": len(batch)}  # fmt: skip
+              "columns": size[1], "flags": flags}  # fmt: skip
     for word, value in values.items():
         words[known[word]] = value
     words[known["threads"] : known["threads"] + 2] = threads
-    strides = [_strides(x.shape[:-2], len(batch)) for x in inputs[:2]]  # a third is laid out as the first
-    for axis, extent in enumerate(batch):
-        words += [extent, *(s[axis] for s in strides), *(0 for _ in range(2 - len(strides)))]
+    axes = _axes(batch, [x.shape[:-2] for x in inputs[:2]])  # a third is laid out as the first
+    words[known["rank"]] = len(axes)
+    for extent, strides in axes:
+        words += [extent, *strides, *(0 for _ in range(2 - len(strides)))]
+    # Numbers that are read and written count as well: matrices of 4 rows take as long for that as for all else.
+    turn = max(1, ENOUGH // (work + 2 * size[0] * size[1] + 1))
+    if turn > 1 and max(size) <= SIDE_BY_SIDE:
+        turn = -(-turn // SIDE_BY_SIDE) * SIDE_BY_SIDE
 
     def fault(code: int) -> EshkolError:
         if code == NO_MEMORY or told is None:
@@ -76,9 +82,24 @@ def _code(
         return TensorError(message, hint=hint)
 
     return NativeCode(
-        f"eshkol_linear_{name}", prod(batch), max(1, ENOUGH // max(work, 1)), struct.pack(f"{len(words)}Q", *words),
+        f"eshkol_linear_{name}", prod(batch), turn, struct.pack(f"{len(words)}Q", *words),
         tuple(range(known["out"], known["out"] + outs)), tuple(range(known["in"], known["in"] + len(inputs))), fault,
     )  # fmt: skip
+
+
+def _axes(batch: Sequence[int], shapes: Sequence[Sequence[int]]) -> list[tuple[int, list[int]]]:
+    """The axes of a batch: extents, and how many matrices of each operand lie between their elements.
+
+    Axes that all operands go along without a gap are one: to find a matrix takes a division for each but the first.
+    """
+    found: list[tuple[int, list[int]]] = []
+    for extent, *strides in zip(batch, *(_strides(shape, len(batch)) for shape in shapes), strict=True):
+        if extent == 1 and prod(batch) > 0:
+            continue
+        if found and all(before == extent * own for before, own in zip(found[-1][1], strides, strict=True)):
+            extent *= found.pop()[0]
+        found.append((extent, strides))
+    return found
 
 
 def _strides(batch: Sequence[int], rank: int) -> list[int]:

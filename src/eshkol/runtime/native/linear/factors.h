@@ -161,7 +161,11 @@ static void *NAMED(prepared)(EshkolLinear *linear, NAMED(Work) *work, int64_t ma
     const int64_t depth = most < DEPTH ? most : DEPTH, breadth = most < BREADTH ? most : BREADTH;
     const int64_t packed = most <= SMALL ? 0 : depth * PARTS * (breadth + WIDTH);
     const int64_t panel = PARTS == 2 || most <= SMALL ? 0 : PANEL_COLUMNS * NAMED(panel_pitch)(rows);
-    char *memory = malloc((size_t)(packed + panel) * sizeof(R) + (size_t)matrix * sizeof(T) + (size_t)order * 8 + 64);
+    const int64_t most_turned = rows < WHOLE ? rows : WHOLE;
+    const int64_t turned = PARTS == 2 || rows <= BLOCK ? 0 : most_turned * NAMED(panel_pitch)(most_turned);
+    /* One piece: of several that are freed together the C library gives the pages back, and takes them again. */
+    const size_t parts = (size_t)(packed + panel + turned) * sizeof(R);
+    char *memory = malloc(parts + (size_t)matrix * sizeof(T) + (size_t)order * 8 + 64);
     if (memory == NULL) {
         eshkol_linear_fault(linear, ESHKOL_LINEAR_NO_MEMORY);
         return NULL;
@@ -169,6 +173,7 @@ static void *NAMED(prepared)(EshkolLinear *linear, NAMED(Work) *work, int64_t ma
     work->pool = linear->pool == NULL ? NULL : *linear->pool;
     work->packed = packed == 0 ? NULL : (R *)(memory + (size_t)matrix * sizeof(T) + (size_t)order * 8);
     work->panel = packed == 0 ? NULL : work->packed + packed;
+    work->turned = turned == 0 ? NULL : work->panel + panel;
     return memory;
 }
 
@@ -325,83 +330,16 @@ static void NAMED(triangle)(void *context, int64_t begin, int64_t end)
             eshkol_linear_fault(linear, (uint64_t)(number * n + i));
             continue;
         }
-        memcpy(out, NAMED(operand)(linear, 1, number, n * columns), (size_t)(n * columns) * sizeof(T));
+        const T *b = NAMED(operand)(linear, 1, number, n * columns);
         NAMED(Triangle) t = {x, turned ? 1 : n, turned ? n : 1, lower != turned, unit};
-        NAMED(under)(&work, n, t, out, columns, columns);
-    }
-    free(memory);
-}
-
-/* The lower triangle of c -= a · its adjoint; more than that is written. */
-static void NAMED(square_less)(const NAMED(Work) *work, int64_t n, int64_t depth, const T *a, T *c, int64_t stride)
-{
-    const int64_t half = n <= 32 ? n : (n / 2 + LEAF - 1) / LEAF * LEAF;
-    if (half < n) {
-        NAMED(square_less)(work, half, depth, a, c, stride);
-        NAMED(square_less)(work, n - half, depth, a + half * stride, c + half * (stride + 1), stride);
-    }
-    const int64_t first = half < n ? half : 0;
-    NAMED(subtract)(work, (NAMED(Product)){
-        .a = a + first * stride, .b = a, .c = c + first * stride, .rows = n - first, .columns = half, .depth = depth,
-        .a_row = stride, .a_column = 1, .b_row = 1, .b_column = stride, .c_row = stride, .conjugate = 1,
-    });
-}
-
-/* The lower triangle of a matrix becomes its factor; 0 where it has none. */
-static int NAMED(root)(const NAMED(Work) *work, int64_t n, T *a, int64_t stride)
-{
-    if (n <= LEAF) {
-        for (int64_t j = 0; j < n; j++) {
-            R left = NAMED(real)(a[j * (stride + 1)]);
-            for (int64_t p = 0; p < j; p++)
-                left = NAMED(real)(NAMED(less)(NAMED(of)(left), a[j * stride + p], NAMED(turned)(a[j * stride + p])));
-            if (!(left > 0) || left - left != 0)
-                return 0;
-            const R whole = (R)sqrt((double)left);
-            a[j * (stride + 1)] = NAMED(of)(whole);
-            for (int64_t i = j + 1; i < n; i++) {
-                T sum = a[i * stride + j];
-                for (int64_t p = 0; p < j; p++)
-                    sum = NAMED(less)(sum, a[i * stride + p], NAMED(turned)(a[j * stride + p]));
-                a[i * stride + j] = NAMED(scaled)(sum, 1 / whole);
-            }
+#if PARTS == 1
+        if (NAMED(at_once)(n, columns)) {
+            NAMED(solve_block)(&work, n, t, b, columns, out, columns, columns);
+            continue;
         }
-        return 1;
-    }
-    const int64_t half = (n / 2 + LEAF - 1) / LEAF * LEAF, rest = n - half;
-    if (!NAMED(root)(work, half, a, stride))
-        return 0;
-    NAMED(beside)(work, half, a, stride, a + half * stride, rest, stride);
-    NAMED(square_less)(work, rest, half, a + half * stride, a + half * (stride + 1), stride);
-    return NAMED(root)(work, rest, a + half * (stride + 1), stride);
-}
-
-static void NAMED(cholesky)(void *context, int64_t begin, int64_t end)
-{
-    EshkolLinear *linear = context;
-    const int64_t n = linear->rows;
-    NAMED(Work) work;
-    void *memory = NAMED(prepared)(linear, &work, 0, 0);
-    if (memory == NULL)
-        return;
-    for (int64_t number = begin; number < end; number++) {
-        const T *x = NAMED(operand)(linear, 0, number, n * n);
-        T *out = (T *)linear->out[0] + number * n * n;
-        for (int64_t first = 0; first < n; first += LEAF) /* lines of a cache are read once, down the columns too */
-            for (int64_t j = 0; j < n && j < first + LEAF; j++)
-                for (int64_t i = j > first ? j : first; i < n && i < first + LEAF; i++)
-                    out[i * n + j] = NAMED(mean)(x[i * n + j], NAMED(turned)(x[j * n + i]));
-        if (!NAMED(root)(&work, n, out, n))
-            eshkol_linear_fault(linear, (uint64_t)number);
-        const int upper = (linear->flags & ESHKOL_CHOLESKY_UPPER) != 0;
-        for (int64_t first = 0; first < n && upper; first += LEAF)
-            for (int64_t j = 0; j < n && j < first + LEAF; j++)
-                for (int64_t i = j + 1 > first ? j + 1 : first; i < n && i < first + LEAF; i++) {
-                    out[j * n + i] = NAMED(turned)(out[i * n + j]);
-                    out[i * n + j] = NAMED(of)(0);
-                }
-        for (int64_t i = 0; i < n && !upper; i++)
-            memset(out + i * n + i + 1, 0, (size_t)(n - i - 1) * sizeof(T));
+#endif
+        memcpy(out, b, (size_t)(n * columns) * sizeof(T));
+        NAMED(under)(&work, n, t, out, columns, columns);
     }
     free(memory);
 }

@@ -53,12 +53,6 @@ static inline NAMED(Vector) NAMED(rooted)(NAMED(Vector) x)
     return found;
 }
 
-/* x where the mask is set, else y. */
-static inline NAMED(Vector) NAMED(either)(NAMED(Mask) mask, NAMED(Vector) x, NAMED(Vector) y)
-{
-    return (NAMED(Vector))((mask & (NAMED(Mask))x) | (~mask & (NAMED(Mask))y));
-}
-
 /* Two numbers are turned by an angle with a cosine and a sine. */
 static inline void NAMED(turn)(NAMED(Vector) *a, NAMED(Vector) *b, NAMED(Vector) cosine, NAMED(Vector) sine)
 {

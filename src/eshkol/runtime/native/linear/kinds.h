@@ -1,7 +1,7 @@
-/* products.h, triangles.h, panels.h, factors.h, jacobi.h, spectra.h and qr.h for each dtype, for one kind of processor:
-   KERNELS is their table, TARGET what the processor has (as GCC and Clang name it), VECTOR the bytes of its registers.
-   A product is made of tiles of STRIP rows and VECTORS registers, by lanes of a register where BY_LANES is set.
-   Included once by each file that chooses these. */
+/* products.h, lanes.h, triangles.h, panels.h, factors.h, roots.h, batches.h, jacobi.h, spectra.h and qr.h for each
+   dtype, for one kind of processor: KERNELS is their table, TARGET what the processor has (as GCC and Clang name it),
+   VECTOR the bytes of its registers. A product is made of tiles of STRIP rows and VECTORS registers, by lanes of a
+   register where BY_LANES is set. Included once by each file that chooses these. */
 #include "linear.h"
 
 #include <float.h>
@@ -39,6 +39,8 @@ CHOOSE(TARGET)
 #define BLOCK 64  /* rows of a triangle that is not halved, */
 #define WHOLE 384 /* or so many, where it solves for many columns: it stays in the second cache */
 
+#define ROOTED 384 /* rows of a symmetric matrix that is not halved */
+#define BATCHED 16 /* rows and columns of matrices that are factored side by side */
 #define JACOBI 10  /* rows and columns of matrices that are worked on side by side */
 #define PANEL 16   /* columns that are reflected at a time */
 #define SWEEPS 40  /* after which rotations have never been wanted */
@@ -51,15 +53,31 @@ CHOOSE(TARGET)
 #define LANES ((int64_t)(VECTOR / sizeof(R)))
 #define WIDTH (LANES * VECTORS) /* columns of a tile */
 
+/* Lanes of two registers, by constants: those of the second are counted behind those of the first. */
+#if defined(__clang__)
+#define LANES_OF(V, x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#else
+#define LANES_OF(V, x, y, ...) __builtin_shuffle(x, y, (V){__VA_ARGS__})
+#endif
+#define LIST_2(F, n) F(0, n), F(1, n)
+#define LIST_4(F, n) LIST_2(F, n), F(2, n), F(3, n)
+#define LIST_8(F, n) LIST_4(F, n), F(4, n), F(5, n), F(6, n), F(7, n)
+#define LIST_16(F, n) \
+    LIST_8(F, n), F(8, n), F(9, n), F(10, n), F(11, n), F(12, n), F(13, n), F(14, n), F(15, n)
+
 /* --- the numbers -------------------------------------------------------------------------------------------------- */
 
 #define R float
+#define BYTES 4
 #define PARTS 1
 #define SUFFIX _f32
 #include "products.h"
+#include "lanes.h"
 #include "triangles.h"
 #include "panels.h"
 #include "factors.h"
+#include "roots.h"
+#include "batches.h"
 #include "jacobi.h"
 #include "spectra.h"
 #include "qr.h"
@@ -68,23 +86,31 @@ CHOOSE(TARGET)
 #define PARTS 2
 #define SUFFIX _c64
 #include "products.h"
+#include "lanes.h"
 #include "triangles.h"
 #include "panels.h"
 #include "factors.h"
+#include "roots.h"
+#include "batches.h"
 #include "jacobi.h"
 #include "spectra.h"
 #include "qr.h"
 #undef SUFFIX
 #undef PARTS
 #undef R
+#undef BYTES
 
 #define R double
+#define BYTES 8
 #define PARTS 1
 #define SUFFIX _f64
 #include "products.h"
+#include "lanes.h"
 #include "triangles.h"
 #include "panels.h"
 #include "factors.h"
+#include "roots.h"
+#include "batches.h"
 #include "jacobi.h"
 #include "spectra.h"
 #include "qr.h"
@@ -93,18 +119,22 @@ CHOOSE(TARGET)
 #define PARTS 2
 #define SUFFIX _c128
 #include "products.h"
+#include "lanes.h"
 #include "triangles.h"
 #include "panels.h"
 #include "factors.h"
+#include "roots.h"
+#include "batches.h"
 #include "jacobi.h"
 #include "spectra.h"
 #include "qr.h"
 #undef SUFFIX
 #undef PARTS
 #undef R
+#undef BYTES
 
-#define TABLE(NAME) {solve##NAME, triangle##NAME, cholesky##NAME, det##NAME, slogdet##NAME, lu##NAME,        \
-                      eigh##NAME, svd##NAME, eig##NAME, qr##NAME, factored##NAME}
+#define TABLE(NAME) {batch_solve##NAME, triangle##NAME, cholesky##NAME, batch_det##NAME, batch_slogdet##NAME, \
+                     lu##NAME, eigh##NAME, svd##NAME, eig##NAME, qr##NAME, factored##NAME}
 
 const EshkolLinearKernels KERNELS[ESHKOL_LINEAR_DTYPES] = {
     [ESHKOL_FLOAT32] = TABLE(_f32),

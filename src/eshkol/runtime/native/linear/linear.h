@@ -125,11 +125,13 @@ void eshkol_linear_alone(const EshkolLinear *linear, int alone);
 static inline int64_t eshkol_linear_place(const EshkolLinear *linear, int operand, int64_t number)
 {
     int64_t place = 0;
-    for (int64_t k = linear->rank - 1; k >= 0; k--) {
+    for (int64_t k = linear->rank - 1; k > 0; k--) {
         const EshkolBatchAxis *axis = &linear->batch[k];
         place += number % axis->extent * axis->stride[operand];
         number /= axis->extent;
     }
+    if (linear->rank > 0) /* the last is within its extent, and division takes longer than small matrices do */
+        place += number * linear->batch[0].stride[operand];
     return place;
 }
 

@@ -10,8 +10,6 @@ typedef struct {
     int singular;
 } NAMED(Panel);
 
-typedef NAMED(Bits) NAMED(BitsVector) __attribute__((vector_size(VECTOR), aligned(sizeof(R)), may_alias));
-
 /* The first of the greatest among numbers first … end - 1, or the first NaN. */
 static int64_t NAMED(greatest)(const R *x, int64_t first, int64_t end)
 {

@@ -66,6 +66,8 @@ typedef struct {
     eshkol_scheduler *pool;
     R *packed; /* of matrices that are not small */
     R *panel;  /* likewise: PANEL_COLUMNS of them */
+    R *turned; /* of a triangle of up to WHOLE rows that is turned over */
+    R *root;   /* of what Cholesky's factors are made of */
 } NAMED(Work);
 
 /* c -= a · b, where b (conjugated, if it is to be) lies packed as panels of WIDTH columns; where it is read as it lies,
@@ -295,20 +297,4 @@ static void NAMED(subtract)(const NAMED(Work) *work, NAMED(Product) product)
                 NAMED(strips)(&product, 0, strips);
         }
     }
-}
-
-/* How far the columns of a panel lie apart: not so that all fall into the same places of a cache. */
-static inline int64_t NAMED(panel_pitch)(int64_t rows)
-{
-    const int64_t pitch = (rows + LANES - 1) / LANES * LANES;
-    return pitch * (int64_t)sizeof(R) % 1024 ? pitch : pitch + LANES;
-}
-
-/* b (columns × rows) becomes the transpose of a, times a factor. */
-static void NAMED(turn_over)(const T *a, int64_t a_row, int64_t rows, int64_t columns, T *b, int64_t b_row, R by)
-{
-    for (int64_t first = 0; first < rows; first += LEAF)
-        for (int64_t j = 0; j < columns; j++)
-            for (int64_t i = first; i < rows && i < first + LEAF; i++)
-                b[j * b_row + i] = NAMED(scaled)(a[i * a_row + j], by);
 }

@@ -21,9 +21,11 @@ static inline T NAMED(inverse)(T divisor)
    read of the triangle stays in the nearest cache. */
 typedef struct {
     NAMED(Triangle) t; /* not turned */
-    int64_t n, columns, b_row;
+    int64_t n, columns, b_row, given_row;
     R *b;
+    const R *given; /* what is to be solved: b itself, or another matrix */
     int divided; /* by the diagonal, else multiplied with its inverse */
+    int zeros;   /* what is 0 before other numbers of its column is looked for: the solution is, too */
     R (*corners)[STRIP][STRIP]; /* of the triangle along its diagonal, with what is made of that */
 } NAMED(System);
 
@@ -51,34 +53,37 @@ static inline ALWAYS void NAMED(solve_row)(int vectors, const NAMED(System) *s, 
             sums[r][v] *= corner[r][r];
 }
 
-/* A strip of a panel, whose rows before `begin` are zeros; x has what is known of it, row by row. */
+/* A strip of a panel, whose rows before `begin` and from `end` on are zeros; x has what is known of it, row by row. */
 static inline ALWAYS void NAMED(solve_strip)(
-    int vectors, const NAMED(System) *s, int64_t strip, int64_t begin, R *b, int64_t b_row, int64_t width, R *x)
+    int vectors, const NAMED(System) *s, int64_t strip, int64_t begin, int64_t end, const R *given, int64_t given_row,
+    R *b, int64_t b_row, int64_t width, R *x)
 {
     const int64_t n = s->n, pitch = vectors * LANES, first = strip * STRIP;
     const int64_t rows = n - first < STRIP ? n - first : STRIP;
-    const int64_t from = s->t.lower ? begin : first + rows, depth = s->t.lower ? first - begin : n - first - rows;
+    const int64_t known = s->t.lower ? begin : first + rows, depth = s->t.lower ? first - begin : end - first - rows;
     const R *a[STRIP];
     NAMED(Vector) sums[STRIP][VECTORS];
     for (int64_t r = 0; r < STRIP; r++)
-        a[r] = s->t.at + (first + (r < rows ? r : rows - 1)) * s->t.row + from;
-    NAMED(sums)(vectors, depth, a, x + from * pitch, pitch, sums);
+        a[r] = s->t.at + (first + (r < rows ? r : rows - 1)) * s->t.row + known;
+    NAMED(sums)(vectors, depth, a, x + known * pitch, pitch, sums);
     const int whole = rows == STRIP && width == pitch;
     R part[STRIP * VECTORS * (VECTOR / sizeof(R))];
+    const R *from = given + first * given_row;
+    R *to = whole ? b + first * b_row : part;
+    const int64_t from_row = whole ? given_row : pitch, to_row = whole ? b_row : pitch;
     if (!whole) {
         memset(part, 0, sizeof part);
         for (int64_t r = 0; r < rows; r++)
             for (int64_t j = 0; j < width; j++)
-                part[r * pitch + j] = b[(first + r) * b_row + j];
+                part[r * pitch + j] = from[r * given_row + j];
+        from = part;
     }
-    R *given = whole ? b + first * b_row : part;
-    const int64_t apart = whole ? b_row : pitch;
     const R(*corner)[STRIP] = (const R(*)[STRIP])s->corners[strip];
     UNROLL
     for (int r = 0; r < STRIP; r++)
         UNROLL
         for (int v = 0; v < vectors; v++)
-            sums[r][v] = *(const NAMED(Vector) *)(given + r * apart + v * LANES) - sums[r][v];
+            sums[r][v] = *(const NAMED(Vector) *)(from + r * from_row + v * LANES) - sums[r][v];
     if (s->t.lower) {
         UNROLL
         for (int r = 0; r < STRIP; r++)
@@ -93,30 +98,51 @@ static inline ALWAYS void NAMED(solve_strip)(
         UNROLL
         for (int v = 0; v < vectors; v++) {
             *(NAMED(Vector) *)(x + (first + r) * pitch + v * LANES) = sums[r][v];
-            *(NAMED(Vector) *)(given + r * apart + v * LANES) = sums[r][v];
+            *(NAMED(Vector) *)(to + r * to_row + v * LANES) = sums[r][v];
         }
     for (int64_t r = 0; r < rows && !whole; r++)
         memcpy(b + (first + r) * b_row, part + r * pitch, (size_t)width * sizeof(R));
 }
 
-/* Panels of so many columns together. Without b, what is to be solved is x, panel after panel. */
+/* Panels of so many columns together, from column `at` of b on, of which rows begin … end - 1 are not zeros. Both are
+   where strips begin, or the last row. Without b, what is to be solved is x, panel after panel. */
 static void NAMED(solve_together)(
-    const NAMED(System) *s, int64_t begin, R *b, int64_t b_row, int64_t columns, R *x)
+    const NAMED(System) *s, int64_t begin, int64_t end, int64_t at, int64_t columns, R *x)
 {
-    const int64_t strips = (s->n + STRIP - 1) / STRIP;
-    for (int64_t k = begin / STRIP; k < strips; k++)
+    const int64_t first = s->t.lower ? begin / STRIP : 0, strips = ((s->t.lower ? s->n : end) + STRIP - 1) / STRIP;
+    for (int64_t k = first; k < strips; k++)
         for (int64_t j = 0; j < columns; j += WIDTH) {
             const int64_t strip = s->t.lower ? k : strips - 1 - k, left = columns - j;
             const int64_t width = left < WIDTH ? left : WIDTH, vectors = NAMED(registers)(width);
-            R *known = x + j * PANEL_ROWS, *given = b == NULL ? known : b + j;
-            const int64_t apart = b == NULL ? vectors * LANES : b_row;
+            R *known = x + j * PANEL_ROWS, *b = s->b == NULL ? known : s->b + at + j;
+            const R *given = s->b == NULL ? known : s->given + at + j;
+            const int64_t b_row = s->b == NULL ? vectors * LANES : s->b_row;
+            const int64_t row = s->b == NULL ? vectors * LANES : s->given_row;
             if (vectors == VECTORS)
-                NAMED(solve_strip)(VECTORS, s, strip, begin, given, apart, width, known);
+                NAMED(solve_strip)(VECTORS, s, strip, begin, end, given, row, b, b_row, width, known);
             else if (vectors == 1)
-                NAMED(solve_strip)(1, s, strip, begin, given, apart, width, known);
+                NAMED(solve_strip)(1, s, strip, begin, end, given, row, b, b_row, width, known);
             else
-                NAMED(solve_strip)(VECTORS - 1, s, strip, begin, given, apart, width, known);
+                NAMED(solve_strip)(VECTORS - 1, s, strip, begin, end, given, row, b, b_row, width, known);
         }
+}
+
+typedef NAMED(Bits) NAMED(LooseBits) __attribute__((may_alias));
+
+/* How many rows of so many columns are zeros before others are reached, on the side that is solved first. */
+static int64_t NAMED(zeros)(const NAMED(System) *s, int64_t at, int64_t columns)
+{
+    const NAMED(Size) minus = {(R)-0.0};
+    for (int64_t k = 0; k < s->n; k++) {
+        const NAMED(LooseBits) *row
+            = (const NAMED(LooseBits) *)(s->given + (s->t.lower ? k : s->n - 1 - k) * s->given_row + at);
+        NAMED(LooseBits) any = 0;
+        for (int64_t j = 0; j < columns; j++)
+            any |= row[j];
+        if ((any & ~minus.bits) != 0)
+            return k;
+    }
+    return s->n;
 }
 
 static void NAMED(solve_panels)(void *context, int64_t begin, int64_t end)
@@ -126,8 +152,40 @@ static void NAMED(solve_panels)(void *context, int64_t begin, int64_t end)
     for (int64_t number = begin; number < end; number++) {
         const int64_t first = number * PANELS_TOGETHER * WIDTH, left = s->columns - first;
         const int64_t columns = left < PANELS_TOGETHER * WIDTH ? left : PANELS_TOGETHER * WIDTH;
-        NAMED(solve_together)(s, 0, s->b + first, s->b_row, columns, x);
+        const int64_t zeros = s->zeros ? NAMED(zeros)(s, first, columns) : 0, other = s->n - zeros;
+        const int64_t from = s->t.lower ? zeros / STRIP * STRIP : 0, upper = (other + STRIP - 1) / STRIP * STRIP;
+        const int64_t until = s->t.lower || upper > s->n ? s->n : upper;
+        for (int64_t i = 0; i < s->n; i++)
+            if (i < from || i >= until)
+                memset(s->b + i * s->b_row + first, 0, (size_t)columns * sizeof(R));
+        NAMED(solve_together)(s, from, until, first, columns, x);
     }
+}
+
+/* Whether it is worth looking for zeros: at least half of the row that is solved first is, and the triangle is finite,
+   of which NaN and infinities would make other numbers of them. */
+static int NAMED(has_zeros)(const NAMED(System) *s)
+{
+    const R *row = s->given + (s->t.lower ? 0 : s->n - 1) * s->given_row;
+    int64_t count = 0;
+    for (int64_t j = 0; j < s->columns; j++)
+        count += row[j] == 0;
+    if (count * 2 < s->columns)
+        return 0;
+    NAMED(Vector) sums = {0}; /* 0 times numbers that are not finite is NaN */
+    R sum = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        const R *numbers = s->t.at + i * s->t.row;
+        int64_t j = s->t.lower ? 0 : i;
+        const int64_t end = s->t.lower ? i + 1 : s->n;
+        for (; j + LANES <= end; j += LANES)
+            sums += *(const NAMED(Vector) *)(numbers + j) * 0;
+        for (; j < end; j++)
+            sum += numbers[j] * 0;
+    }
+    for (int lane = 0; lane < (int)LANES; lane++)
+        sum += sums[lane];
+    return sum == 0;
 }
 
 /* What is made of a triangle that is not turned, in memory for its corners. */
@@ -150,27 +208,51 @@ static NAMED(System) NAMED(system)(int64_t n, NAMED(Triangle) t, R (*corners)[ST
     return s;
 }
 
-/* 0 where there is no memory for a triangle that is turned and large. */
-static int NAMED(solve_block)(
-    const NAMED(Work) *work, int64_t n, NAMED(Triangle) t, R *b, int64_t columns, int64_t b_row)
+/* A triangle that is turned over, by BLOCK rows of what it becomes: no more of them than what counts. */
+typedef struct {
+    NAMED(Triangle) t;
+    int64_t n, pitch;
+    R *to;
+} NAMED(Turn);
+
+static void NAMED(turn_blocks)(void *context, int64_t begin, int64_t end)
+{
+    const NAMED(Turn) *turn = context;
+    for (int64_t first = begin * BLOCK; first < end * BLOCK && first < turn->n; first += BLOCK) {
+        const int64_t rows = turn->n - first < BLOCK ? turn->n - first : BLOCK;
+        const int64_t column = turn->t.lower ? 0 : first, columns = turn->t.lower ? first + rows : turn->n - first;
+        NAMED(turn_over)(turn->t.at + first + column * turn->t.column, turn->t.column, columns, rows,
+                         turn->to + first * turn->pitch + column, turn->pitch, 1);
+    }
+}
+
+/* Whether so many columns are solved for by panels. */
+static inline int NAMED(at_once)(int64_t n, int64_t columns)
+{
+    return n <= BLOCK ? n * columns >= 2 * LEAF : n <= WHOLE && columns >= PANELS_TOGETHER * WIDTH;
+}
+
+/* b becomes what the triangle times it gives another matrix (or b, as it was). */
+static void NAMED(solve_block)(const NAMED(Work) *work, int64_t n, NAMED(Triangle) t, const R *given, int64_t given_row,
+                               R *b, int64_t columns, int64_t b_row)
 {
     R small[BLOCK * BLOCK], corners[CORNERS(WHOLE)][STRIP][STRIP];
-    R *turned = t.column == 1 ? NULL : n <= BLOCK ? small : malloc((size_t)(n * n) * sizeof(R));
     if (t.column != 1) {
-        if (turned == NULL)
-            return 0;
-        NAMED(turn_over)(t.at, t.column, n, n, turned, n, 1);
-        t.at = turned, t.row = n, t.column = 1;
+        const int64_t pitch = n <= BLOCK ? n : NAMED(panel_pitch)(n), blocks = (n + BLOCK - 1) / BLOCK;
+        R *turned = n <= BLOCK ? small : work->turned;
+        NAMED(Turn) turn = {.t = t, .n = n, .pitch = pitch, .to = turned};
+        const int shared = work->pool != NULL && n * n >= WORTH / 8;
+        if (!shared || eshkol_parallel_for(work->pool, NAMED(turn_blocks), &turn, blocks, 1) != 0)
+            NAMED(turn_blocks)(&turn, 0, blocks);
+        t.at = turned, t.row = pitch, t.column = 1;
     }
     NAMED(System) s = NAMED(system)(n, t, corners);
-    s.columns = columns, s.b = b, s.b_row = b_row;
+    s.columns = columns, s.b = b, s.b_row = b_row, s.given = given, s.given_row = given_row;
+    s.zeros = columns > WIDTH && n > 2 * STRIP && NAMED(has_zeros)(&s);
     const int64_t together = PANELS_TOGETHER * WIDTH, tasks = (columns + together - 1) / together;
     const int shared = work->pool != NULL && tasks > 1 && n * n / 2 * columns >= WORTH;
     if (!shared || eshkol_parallel_for(work->pool, NAMED(solve_panels), &s, tasks, 1) != 0)
         NAMED(solve_panels)(&s, 0, tasks);
-    if (turned != small)
-        free(turned);
-    return 1;
 }
 
 /* Columns of the inverse of a matrix, of which L, U and the order of rows are known. */
@@ -194,8 +276,8 @@ static void NAMED(invert_panels)(void *context, int64_t begin, int64_t end)
             const int64_t panel = j / WIDTH * WIDTH, width = columns - panel;
             x[panel * PANEL_ROWS + (first + j) * NAMED(registers)(width) * LANES + j - panel] = 1;
         }
-        NAMED(solve_together)(&inverse->lower, first / STRIP * STRIP, NULL, 0, columns, x);
-        NAMED(solve_together)(&inverse->upper, 0, NULL, 0, columns, x);
+        NAMED(solve_together)(&inverse->lower, first / STRIP * STRIP, n, 0, columns, x);
+        NAMED(solve_together)(&inverse->upper, 0, n, 0, columns, x);
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < columns; j++) {
                 const int64_t panel = j / WIDTH * WIDTH, pitch = NAMED(registers)(columns - panel) * LANES;
@@ -209,9 +291,10 @@ static void NAMED(invert_panels)(void *context, int64_t begin, int64_t end)
 static void NAMED(under)(const NAMED(Work) *work, int64_t n, NAMED(Triangle) t, T *b, int64_t columns, int64_t b_row)
 {
 #if PARTS == 1
-    const int at_once = n <= BLOCK ? n * columns >= 2 * LEAF : n <= WHOLE && columns >= PANELS_TOGETHER * WIDTH;
-    if (at_once && NAMED(solve_block)(work, n, t, b, columns, b_row))
+    if (NAMED(at_once)(n, columns)) {
+        NAMED(solve_block)(work, n, t, b, b_row, b, columns, b_row);
         return;
+    }
 #endif
     if (n <= LEAF) {
         for (int64_t k = 0; k < n; k++) {
