@@ -96,6 +96,18 @@ def test_long_rows(threads, monkeypatch):
                         compare(x, Ordered(descending=values, ranges=part, values=values, places=places))
 
 
+@pytest.mark.parametrize("kind", ["float32", "float64", "int64", "uint32"])
+def test_long_runs_of_one_digit_belong_to_one_thread(kind, monkeypatch):
+    """Numbers crowd around a few sizes: runs with the same first bits reach from one thread's piece into others."""
+    rng = np.random.default_rng(7)
+    with Scheduler(8) as pool:
+        monkeypatch.setattr(order, "default_scheduler", lambda: pool)
+        for _ in range(6):
+            x = rng.normal(size=400_000) if kind.startswith("f") else abs(rng.normal(size=400_000)) * 2**29
+            for values, places in WANTED:
+                compare(x.astype(kind), Ordered(False, ((0, len(x)),), values=values, places=places))
+
+
 def test_keys_that_first_bits_do_not_tell_apart():
     rng = np.random.default_rng(5)
     x = np.ldexp(1.0, rng.choice([-1000, 0, 1000], 30_000)) * (1 + rng.integers(0, 50, 30_000) * 2.0**-52)

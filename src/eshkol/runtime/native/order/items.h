@@ -163,19 +163,37 @@ static void NAME(spread)(void *context, int64_t begin, int64_t end)
     }
 }
 
-/* Runs of items that agree in the bits from `shift` on, each sorted by all: those that begin in a piece. */
-static void NAME(settle)(void *context, int64_t begin, int64_t end)
+#define SAME(I, J) ((WORD)(KEY(items[I]) - walk.base) >> walk.shift == (WORD)(KEY(items[J]) - walk.base) >> walk.shift)
+
+/* Where in each piece the first run begins of items that agree in the bits from `shift` on; where none does, the piece's
+   end. Nothing of that can be seen while runs are sorted: what is in their place meanwhile may be anything. */
+static void NAME(find_runs)(void *context, int64_t begin, int64_t end)
 {
     const NAME(Walk) walk = *(const NAME(Walk) *)context;
     const ITEM *items = walk.items;
-#define SAME(I, J) ((WORD)(KEY(items[I]) - walk.base) >> walk.shift == (WORD)(KEY(items[J]) - walk.base) >> walk.shift)
     for (int64_t piece = begin; piece < end; piece++) {
         const int64_t last = NAME(end)(&walk, piece);
         int64_t i = piece * walk.piece;
         while (i > 0 && i < last && SAME(i - 1, i))
             i++;
-        for (int64_t next; i < last; i = next) {
-            for (next = i + 1; next < walk.count && SAME(i, next); next++)
+        walk.tallies[piece] = (uint32_t)i;
+    }
+}
+
+/* The runs that begin in a piece, each sorted by all bits. */
+static void NAME(settle_runs)(void *context, int64_t begin, int64_t end)
+{
+    const NAME(Walk) walk = *(const NAME(Walk) *)context;
+    const ITEM *items = walk.items;
+    for (int64_t piece = begin; piece < end; piece++) {
+        int64_t i = walk.tallies[piece], after = piece + 1;
+        if (i == NAME(end)(&walk, piece))
+            continue;
+        while (after * walk.piece < walk.count && walk.tallies[after] == NAME(end)(&walk, after))
+            after++;
+        const int64_t stop = after * walk.piece < walk.count ? walk.tallies[after] : walk.count;
+        for (int64_t next; i < stop; i = next) {
+            for (next = i + 1; next < stop && SAME(i, next); next++)
                 ;
             if (next - i == 1)
                 continue;
@@ -184,7 +202,13 @@ static void NAME(settle)(void *context, int64_t begin, int64_t end)
                 memcpy(walk.items + i, sorted, (size_t)(next - i) * sizeof *sorted);
         }
     }
+}
 #undef SAME
+
+static void NAME(settle)(NAME(Walk) *walk, Pieces pieces)
+{
+    each_piece(pieces, NAME(find_runs), walk);
+    each_piece(pieces, NAME(settle_runs), walk);
 }
 
 /* Where items go, by digits and then by pieces: what was counted becomes the place of the first. */
@@ -243,7 +267,7 @@ static ITEM *NAME(by_digits)(NAME(Walk) *walk, Pieces pieces, const Seen *seen, 
     }
     walk->shift = bits - taken;
     if (bits - known > taken)
-        each_piece(pieces, NAME(settle), walk);
+        NAME(settle)(walk, pieces);
     return walk->items;
 }
 
@@ -267,7 +291,7 @@ static ITEM *NAME(shared)(NAME(Walk) *walk, Pieces pieces, int bits)
     ITEM *spread = walk->spare;
     walk->spare = walk->items;
     walk->items = spread;
-    each_piece(pieces, NAME(settle), walk);
+    NAME(settle)(walk, pieces);
     return walk->items;
 }
 #endif
