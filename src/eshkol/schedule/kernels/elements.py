@@ -74,7 +74,15 @@ def joins_rows(node: Node, target: MachineDescription) -> bool:
         return not target.blocks and x.shape[-1] >= SHORTEST and 2 * count(node.shape) <= 3 * count(x.shape)
     if node.op is not concatenate or target.blocks or node.attrs.axis != len(node.shape) - 1:
         return False
-    return len(node.inputs) <= MOST_STRETCHES and all(x.shape[-1] >= SHORTEST for x in node.inputs)
+    return len(node.inputs) <= MOST_STRETCHES and (
+        interleaves(node) or all(x.shape[-1] >= SHORTEST for x in node.inputs)
+    )
+
+
+def interleaves(node: Node) -> bool:
+    """Whether rows are joined of single elements, as `stack` along the last axis does."""
+    joined = node.op is concatenate and node.attrs.axis == len(node.shape) - 1
+    return joined and len(node.inputs) <= MOST_STRETCHES and all(x.shape[-1] == 1 for x in node.inputs)
 
 
 def is_wide(target: MachineDescription, elements: int) -> bool:
@@ -123,15 +131,11 @@ class _Kernel:
                 with suppress(OutOfRegisters):
                     return self._several(self.target.several)
             return self._each()
-        if self.target.blocks or (self.row < SHORTEST and not self._interleaves()):
+        if self.target.blocks or (
+            self.row < SHORTEST and not any(interleaves(node) and node.shape == self.shape for node in self.nodes)
+        ):
             return self._each()
         return self._rows()
-
-    def _interleaves(self) -> bool:
-        """Whether short rows are joined of single elements, as `stack` along the last axis does."""
-        (node, *more) = self.nodes
-        joined = not more and node.op is concatenate and node.attrs.axis == len(node.shape) - 1
-        return joined and len(node.inputs) <= MOST_STRETCHES and all(x.shape[-1] == 1 for x in node.inputs)
 
     # --- ways to go over the elements -----------------------------------------------------------------
 

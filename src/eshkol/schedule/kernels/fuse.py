@@ -401,9 +401,11 @@ class _Fusion:
             return False  # at the ends of rows, and for rows that are there twice, it would be computed once more
         return node.op.elementwise and all(self._in_piece(g, u, node) for u in self.users[node] if u in g.roles)
 
-    @staticmethod
-    def _in_piece(g: _Growing, user: Node, node: Node) -> bool:
+    def _in_piece(self, g: _Growing, user: Node, node: Node) -> bool:
         """Whether a member of a group reads a node as a piece of rows that are joined, or as part of one."""
+        if user.op in SAME:
+            readers = [u for u in self.users[user] if u in g.roles]
+            return bool(readers) and all(self._in_piece(g, u, user) for u in readers)
         return _joins(user) or (g.roles[user] == {BENT} and user.shape == node.shape and user.op.elementwise)
 
     def _role(self, g: _Growing, node: Node, user: Node, role: str) -> str | None:
