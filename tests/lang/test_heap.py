@@ -33,6 +33,9 @@ PARTS = (
     "symbols",
     "records",
     "basics",
+    "stops",
+    "waits",
+    "requests",
 )
 SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 # Frames must stand on the stack, where the collector looks for pointers: newer compilers would put them elsewhere.

@@ -104,7 +104,7 @@ _Noreturn void esk_exit_to_host(Context *context, Value code) { leave(context, c
 _Noreturn void esk_end_task(Context *context, const char *why) {
     set_limit(context);
     context->handlers = ESK_NULL;
-    esk_fail(context, ERROR_INTERRUPT, NULL, why, 0);
+    esk_fail(context, ERROR_CONTROL, NULL, why, 0);
 }
 
 typedef Value Call0(Context *);
