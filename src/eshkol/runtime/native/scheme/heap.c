@@ -199,7 +199,7 @@ static void count_request(Context *context, uint64_t bytes) {
         due = true;
     }
     esk_unlock(heap);
-    if (heap->stopping && context->entry && !heap->paused) esk_stop_here(context);
+    if (__atomic_load_n(&heap->stopping, __ATOMIC_RELAXED) && context->entry && !heap->paused) esk_stop_here(context);
     else if (due && esk_may_collect(context)) esk_step(context);
 }
 

@@ -250,7 +250,7 @@ enum { CARD_SHIFT = 7 };
 
 static inline void esk_written(Context *context, const void *place) {
     if ((uint64_t)((const char *)place - context->region) < context->region_bytes) /* it may be static */
-        context->cards[(uintptr_t)place >> CARD_SHIFT] = 1;
+        __atomic_store_n(&context->cards[(uintptr_t)place >> CARD_SHIFT], 1, __ATOMIC_RELAXED); /* others may, too */
 }
 static inline void esk_all_written(Context *context, const Value *from, int64_t count) {
     const uintptr_t step = (uintptr_t)1 << CARD_SHIFT, end = (uintptr_t)(from + count);
