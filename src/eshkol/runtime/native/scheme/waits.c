@@ -267,7 +267,7 @@ const Primitive esk_waits_primitives[] = {
                     "Waits while the field is the value, until another thread wakes this one; #f if the time ran out."),
     ESK_PRIMITIVE_N("%field-wake", "(%field-wake record k most)", 3, 3, field_wake,
                     "Wakes the threads that wait for the field; how many."),
-    ESK_PRIMITIVE_1("%sleep", "(%sleep seconds)", sleep_for, "Waits for so many seconds."),
+    ESK_PRIMITIVE_1("%sleep-for", "(%sleep-for seconds)", sleep_for, "Waits for so many seconds."),
     ESK_PRIMITIVE_0("%yield", "(%yield)", yield, "Lets other threads go on."),
     {0},
 };
