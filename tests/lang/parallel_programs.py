@@ -11,7 +11,8 @@ import random
 
 _COMMON = """
 (define (slowly n) (let loop ((i 0)) (if (< i 300) (loop (+ i 1)) n)))
-(define (churn n) (length (let loop ((i 0) (made '())) (if (< i 60) (loop (+ i 1) (cons (vector i made n) made)) made))))
+(define (churn n)
+  (length (let loop ((i 0) (made '())) (if (< i 60) (loop (+ i 1) (cons (vector i made n) made)) made))))
 (define (caught thunk) (guard (e ((eq? e 'raised) -7)) (thunk)))
 (define (join numbers) (apply + numbers))
 (define p (make-parameter 3))

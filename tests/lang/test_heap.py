@@ -85,14 +85,22 @@ def run(program: Path, *arguments: str, **settings: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("check", ["graphs", "deep", "slices", "limits", "symbols", "continuations", "control", "threads"])
+@pytest.mark.parametrize(
+    "check", ["graphs", "deep", "slices", "limits", "symbols", "continuations", "control", "threads"]
+)
 def test_under_sanitizers(sanitized: Path, check: str) -> None:
     run(sanitized, check)
 
 
 @pytest.mark.parametrize(
     ("check", "every"),
-    [("graphs", 17), pytest.param("continuations", 1, marks=pytest.mark.slow), ("control", 1), ("symbols", 1000), ("threads", 11)],
+    [
+        ("graphs", 17),
+        pytest.param("continuations", 1, marks=pytest.mark.slow),
+        ("control", 1),
+        ("symbols", 1000),
+        ("threads", 11),
+    ],
 )
 def test_collecting_all_the_time(fast: Path, check: str, every: int) -> None:
     run(fast, check, "3", ESHKOL_GC_STRESS=str(every))

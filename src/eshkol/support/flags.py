@@ -58,8 +58,8 @@ FLAGS = (
     Flag("ESHKOL_TUNE", "1", "sizes of kernels are measured when they are first compiled "
          "([performance](performance.md)); `0` leaves aside what was measured, here or by `eshkol tune` "
          "([GPUs](kernels.md#eshkol-tune))"),
-    Flag("ESHKOL_THREADS", "N", "threads of the shared pool, and of parallel forms of Scheme ([parallel](parallel.md)), "
-         "the calling one included; without it, one for each usable CPU"),
+    Flag("ESHKOL_THREADS", "N", "threads of the shared pool, and of [parallel forms](parallel.md) of Scheme, the "
+         "calling one included; without it, one for each usable CPU"),
     Flag("ESHKOL_HEAP", "SIZE", "how much memory the values of a Scheme program may take; without it, 3/4 of the "
          "machine's; `--heap` of the command line comes first"),
     Flag("ESHKOL_GC_STRESS", "N", "the collector runs at every N-th run of memory that is handed out, marks the whole "
