@@ -15,7 +15,7 @@ from eshkol.atlas.types import Type
 from eshkol.errors import Span
 from eshkol.ops import dtypes
 from eshkol.ops.row import Shape
-from eshkol.ops.shapes import count
+from eshkol.ops.shapes import common, count
 from eshkol.schedule.kernels.code import TRUTH, Virtual
 from eshkol.schedule.kernels.scalars import INDEX, NARROW_LIMIT, TYPES, Scalar, ScalarCode
 
@@ -95,6 +95,24 @@ class IndexCode(ScalarCode):
             return self.here
         self.note_shape()
         return [self.digit(flat, count(shape[k + 1 :]), extent) for k, extent in enumerate(shape)]
+
+    def reshaped(self, index: Any, shape: Shape, wanted: Shape) -> Any:
+        """The index in another shape of the element that has an index in one: axes that agree keep their places."""
+        shape, wanted = tuple(shape), tuple(wanted)
+        if (index is self.here and self.here.shape == shape) or 0 in shape:
+            return self.unravel(self.ravel(index, shape), wanted)
+        self.note_shape()
+        places: list[Any] = [self.number(0)] * len(wanted)
+        for mine, theirs in common(wanted, shape):
+            given = [index[k] for k in mine]
+            if len(mine) == len(theirs) == 1:
+                places[theirs[0]] = given[0]
+                continue
+            extents = tuple(wanted[k] for k in theirs)
+            found = self.unravel(self.ravel(given, tuple(shape[k] for k in mine)), extents)
+            for k, place in zip(theirs, found, strict=True):
+                places[k] = place
+        return places
 
     def index(self, scalar: Any, extent: int) -> Scalar:
         """An integer as an index: negative ones count from the end, and one out of range stops the launch."""
