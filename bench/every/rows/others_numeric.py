@@ -1,4 +1,4 @@
-"""Rows that were drawn up before anyone had looked at how fast they are: order, products, transforms, linear algebra."""
+"""Rows that were drawn up before anyone had looked how fast they are: order, products, transforms, linear algebra."""
 
 from __future__ import annotations
 
