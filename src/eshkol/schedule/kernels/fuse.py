@@ -36,7 +36,7 @@ from eshkol.schedule.kernels.elements import joins_rows
 from eshkol.schedule.kernels.kernel import is_complex, lowering
 from eshkol.schedule.kernels.rows import PICK
 from eshkol.schedule.kernels.space import Pattern, columns, reduced, rows, spread
-from eshkol.schedule.kernels.takes import TAKEN, in_range, one_in_each_row
+from eshkol.schedule.kernels.takes import TAKEN, in_range, one_in_each_row, single
 from eshkol.schedule.kernels.values import JOINED, SAME
 from eshkol.support import flags
 
@@ -169,8 +169,8 @@ def _joins(node: Node) -> bool:
 
 
 def _bends(node: Node) -> bool:
-    """Whether a node is rather computed wherever it is read: what is taken is worth a row at a time."""
-    return node.op.moves and node.op is not TAKEN
+    """Whether a node is rather computed wherever it is read: rows that are taken are worth a row at a time."""
+    return node.op.moves and (node.op is not TAKEN or single(node))
 
 
 # --- groups ---------------------------------------------------------------------------------------

@@ -84,6 +84,7 @@ class Point:
     def __init__(self, e: ScalarCode, extents: Sequence[int], places: Sequence[Scalar]) -> None:
         self.e, self.extents, self.places = e, tuple(extents), tuple(places)
         self.known: dict[Any, Scalar] = {}
+        self.settled: dict[Any, Scalar] | None = None  # places at which nodes take rows, if the point has its own
         self._flat: Scalar | None = None
         self._indices: dict[Shape, Index] = {}
 

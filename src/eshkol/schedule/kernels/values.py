@@ -134,22 +134,28 @@ class GroupValues:
 
     def settle(self, nodes: Iterable[Node], point: Point, turning: Sequence[bool]) -> None:
         """Read the places at which nodes take rows, before the loops over the runs of a point that are turning."""
+        self.places = self.settled(nodes, point, turning)
+
+    def settled(self, nodes: Iterable[Node], point: Point, turning: Sequence[bool]) -> dict[Node, Scalar]:
+        """The places at which nodes take rows, for those points to which a loop over such runs comes from a point."""
+        found: dict[Node, Scalar] = {}
         for node in nodes:
             axes = aligned(node.shape, point.extents) if node.op is TAKEN else None
             if axes is None or own_axes(node) & _turning(axes, turning):
-                self.places.pop(node, None)
                 continue
             index = point.index(node.shape)
             x, indices = (_Input(self, x, node.shape, index, point) for x in node.inputs)
-            self.places[node] = place_of(self.e, node.attrs, index, x.shape[node.attrs.axis], indices)
+            found[node] = place_of(self.e, node.attrs, index, x.shape[node.attrs.axis], indices)
+        return found
 
     def _computed(self, node: Node, index: Any, point: Point | None) -> Scalar:
         how = lowering(node)
         assert isinstance(how, Pull)
         inputs = (_Input(self, x, node.shape, index, point) for x in node.inputs)
         found: Scalar
-        if point is not None and node in self.places:
-            found = element(node.attrs, index, self.places[node], *inputs)
+        places = self.places if point is None or point.settled is None else point.settled
+        if point is not None and node in places:
+            found = element(node.attrs, index, places[node], *inputs)
         else:
             found = how.code(self.e, node.attrs, index, *inputs)
         return found
