@@ -191,7 +191,7 @@ def _checked(indices: Node, a: Places) -> Node:
 def single(node: Node) -> bool:
     """Whether each element that is taken has a place of its own."""
     x, a = node.inputs[0], node.attrs
-    return a.batch == a.axis == len(x.shape) - 1
+    return bool(a.batch == a.axis == len(x.shape) - 1)
 
 
 def taken_alone(node: Node) -> Node | None:

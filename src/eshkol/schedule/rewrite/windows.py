@@ -198,7 +198,7 @@ def _tiles(places: Node, k: int) -> bool:
     a, (x,) = places.attrs, places.inputs
     extent = x.shape[len(x.shape) - len(a.kernel) + k]
     alone = a.kernel[k] == a.stride[k] or a.counts[k] == 1
-    return alone and a.dilation[k] == 1 and a.padding[k] == 0 and a.counts[k] * a.kernel[k] == extent
+    return bool(alone and a.dilation[k] == 1 and a.padding[k] == 0 and a.counts[k] * a.kernel[k] == extent)
 
 
 def _of_tiles(x: Node, a: Any, k: int) -> Node:
