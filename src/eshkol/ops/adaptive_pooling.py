@@ -16,7 +16,7 @@ from eshkol.ops.correlation import each
 from eshkol.ops.elementwise import where
 from eshkol.ops.indexing import take
 from eshkol.ops.movement import permute, reshape
-from eshkol.ops.pooling import GROUP, REAL, shuffled, taken, window_argmax
+from eshkol.ops.pooling import GROUP, REAL, greatest, shuffled, taken, window_argmax
 from eshkol.ops.reductions import narrow, sum_, wide, wide_array
 from eshkol.ops.row import HasAval, Shape, Value, composite, sample
 
@@ -34,6 +34,13 @@ class Parts(NamedTuple):
         last = -(-(np.arange(count) + 1) * extent // count)
         places = first[:, None] + np.arange(int(np.max(last - first)))
         return Parts(np.minimum(places, last[:, None] - 1), places < last[:, None], last - first)
+
+    def regular(self) -> tuple[int, int] | None:
+        """The size of all windows and how far each begins behind the one before, where these are the same for all."""
+        steps = np.diff(self.places[:, 0])
+        if not (self.sizes == self.sizes[0]).all() or not (steps == steps[:1]).all():
+            return None
+        return int(self.sizes[0]), int(steps[0]) if steps.size else 1
 
 
 def _wanted(x: HasAval, count: int, given: Any) -> Shape:
@@ -136,6 +143,9 @@ def _adaptive_max(count: int, x: Any, output_size: Any, return_indices: bool) ->
     wanted, space = _wanted(x, count, output_size), x.shape[x.ndim - count :]
     lead, seen = x.ndim - count, x
     parts = [Parts.of(extent, n) for extent, n in zip(space, wanted, strict=True)]
+    if None not in (regular := [part.regular() for part in parts]):
+        sizes, steps = zip(*(found for found in regular if found is not None), strict=True)
+        return greatest(count, x, sizes, return_indices, stride=steps)
     for n, part in enumerate(parts):  # the windows of each axis stand after it
         seen = take(seen, x.literal(part.places), lead + 2 * n)
     order = (*range(lead), *range(lead, seen.ndim, 2), *range(lead + 1, seen.ndim, 2))
