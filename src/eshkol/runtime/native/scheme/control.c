@@ -297,6 +297,7 @@ Context *esk_new_context(uint64_t heap_limit) {
 
 void esk_free_context(Context *context) {
     if (!esk_end_threads(context)) return; /* a thread that hears of nothing goes on using it */
+    if (context->heap->several) esk_forget_sharing(context->heap);
     esk_fast_free(context);
     esk_free_heap(context);
     munmap(context->extra, EXTRA_ARGUMENTS * sizeof(Value));

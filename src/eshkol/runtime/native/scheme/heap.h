@@ -136,6 +136,7 @@ typedef struct Heap {
     volatile bool ending;   /* all but the first are to end */
     uint64_t levels;        /* so many uses of derivative operators there have been (duals.c) */
     Context *first;         /* the contexts of this heap, beginning with the host's */
+    struct Heap *next_shared; /* another heap of several threads (stops.c) */
     uint64_t contexts, contexts_made; /* how many there are, and have been */
     int64_t running;        /* how many are not stopped */
     pthread_mutex_t lock;   /* of memory, roots and names. Who holds it neither stops nor waits for anything. */
@@ -231,6 +232,7 @@ uint64_t esk_heap_room(Context *); /* bytes that the limit leaves, beside the bl
 /* stops.c */
 void esk_set_up_threads(Context *first);
 void esk_add_context(Context *from, Context *made); /* which is stopped until esk_come_back */
+void esk_forget_sharing(Heap *);     /* it goes */
 void esk_remove_context(Context *); /* by its own thread, which does not use the heap any more */
 void esk_come_back(Context *);      /* runs again, when nobody collects */
 void esk_remain_stopped(Context *); /* from here on until esk_come_back; without an entry */

@@ -12,13 +12,9 @@
 #include "heap.h"
 #include "threads.h"
 
-/* ---- contexts --------------------------------------------------------------------------------------------------- */
+/* ---- beginnings ------------------------------------------------------------------------------------------------- */
 
-void esk_set_up_threads(Context *first) {
-    Heap *heap = first->heap;
-    heap->first = first;
-    heap->contexts = heap->contexts_made = 1;
-    heap->running = 1;
+static void set_up_locks(Heap *heap) {
     pthread_mutex_init(&heap->lock, NULL);
     pthread_mutex_init(&heap->world, NULL);
     pthread_mutex_init(&heap->waits, NULL);
@@ -26,12 +22,66 @@ void esk_set_up_threads(Context *first) {
     pthread_cond_init(&heap->resumed, NULL);
 }
 
+void esk_set_up_threads(Context *first) {
+    Heap *heap = first->heap;
+    heap->first = first;
+    heap->contexts = heap->contexts_made = 1;
+    heap->running = 1;
+    set_up_locks(heap);
+}
+
+/* ---- forked processes ------------------------------------------------------------------------------------------- */
+
+static Heap *shared_heaps; /* those that several threads have used, */
+static pthread_mutex_t sharing = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* A forked process has the thread that forked alone. Contexts of others are forgotten, and what they were about. */
+static void after_fork(void) {
+    pthread_mutex_init(&sharing, NULL);
+    for (Heap *heap = shared_heaps; heap; heap = heap->next_shared) {
+        for (Context *other = heap->first->next; other; other = other->next) esk_drop_runs(other);
+        heap->first->next = NULL;
+        heap->first->stopped = NULL;
+        heap->first->waiter = NULL;
+        heap->contexts = 1;
+        heap->running = 1;
+        heap->stopping = false;
+        heap->waiters = heap->last_waiter = NULL;
+        heap->requests = heap->last_request = NULL;
+        heap->pool = NULL;
+        set_up_locks(heap);
+        pthread_mutex_init(&heap->dropping, NULL);
+    }
+}
+
+static void watch_forks(void) { pthread_atfork(NULL, NULL, after_fork); }
+
+static void note_sharing(Heap *heap) {
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&sharing);
+    heap->next_shared = shared_heaps;
+    shared_heaps = heap;
+    pthread_mutex_unlock(&sharing);
+}
+
+void esk_forget_sharing(Heap *heap) {
+    pthread_mutex_lock(&sharing);
+    Heap **place = &shared_heaps;
+    while (*place && *place != heap) place = &(*place)->next_shared;
+    if (*place) *place = heap->next_shared;
+    pthread_mutex_unlock(&sharing);
+}
+
+/* ---- contexts that come and go ---------------------------------------------------------------------------------- */
+
 /* Its counters begin where those of no other context come to. */
 enum { COUNTER_SHIFT = 40 };
 static char nowhere; /* the stack of a context without one */
 
 void esk_add_context(Context *from, Context *made) {
     Heap *heap = from->heap;
+    if (!heap->several) note_sharing(heap);
     heap->several = true; /* nobody else runs yet, or it is already */
     pthread_mutex_lock(&heap->world);
     made->number = heap->contexts_made++;
