@@ -213,7 +213,7 @@ def test_a_thread_goes_on_while_the_first_one_is_in_python() -> None:
 def test_a_forked_process_goes_on_with_one_thread(tmp_path: Path) -> None:
     program = tmp_path / "forks.py"
     program.write_text(
-        '''
+        """
 import os, eshkol as ek
 text = "(define (work n) (length (map (lambda (x) (* 1.5 x)) (iota 3000))))"
 ek.eval(text + "(apply + (parallel-map work (iota 200)))")
@@ -222,7 +222,7 @@ found = ek.eval("(apply + (parallel-map work (iota 400)))")
 if child:
     assert os.waitpid(child, 0)[1] == 0
 os._exit(found != 1200000)
-''',
+""",
         encoding="utf-8",
     )
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False, timeout=120)

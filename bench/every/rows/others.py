@@ -198,7 +198,7 @@ def _reductions() -> Iterator[Row]:
     ) -> Row:
         return row_of(name, family, dtype, make, code, jax, numpy)
 
-    yield of("standard deviations along axis 0", square, lambda L, F, x: L.std(x, 0))
+    yield of("standard deviations along axis 0", square, lambda L, F, x: L.std(x, 0, correction=1))
     yield of("largest and smallest", square, lambda L, F, x: (x.max(), x.min()), lambda np, x: (x.max(), x.min()))
     yield of("argmin along axis 1", square, lambda L, F, x: L.argmin(x, 1), lambda np, x: np.argmin(x, 1))
     yield of("how many are true", truths(MILLION), lambda L, F, x: x.sum(), None, lambda np, x: x.sum(), "i64")
@@ -223,7 +223,7 @@ def _reductions() -> Iterator[Row]:
         lambda np, x: x.sum(1),
     )
     yield of("sum of axes 0 and 1", normal(100, 100, 100), lambda L, F, x: x.sum((0, 1)), lambda np, x: x.sum((0, 1)))
-    yield of("variance, f64", normal(MILLION), lambda L, F, x: L.var(x), dtype="f64")
+    yield of("variance, f64", normal(MILLION), lambda L, F, x: L.var(x, correction=1), dtype="f64")
     yield of("covariance of 20 series of 10⁴", normal(20, 10_000), lambda L, F, x: L.cov(x), lambda np, x: np.cov(x))
     yield from both(of("products of rows of 10", normal(100_000, 10), lambda L, F, x: L.prod(x, 1)))
     yield from both(of("sum along axis 1 of 3 axes", normal(100, 100, 100), lambda L, F, x: x.sum(1)))

@@ -55,7 +55,8 @@ def _wanted(x: HasAval, count: int, given: Any) -> Shape:
     return each(kept if len(sizes) == count else sizes, count, "output size")
 
 
-def _adaptive_mean(count: int, x: Any, output_size: Any) -> Any:
+def adaptive_mean(count: int, x: Any, output_size: Any) -> Any:
+    """Means of as many windows along the last axes as are wanted."""
     wanted = _wanted(x, count, output_size)
     found = wide(x)
     for axis, windows_along in enumerate(wanted, x.ndim - count):
@@ -108,7 +109,7 @@ def _max_of(x: Any, bounds: Any, return_indices: bool = False) -> Any:
 )  # fmt: skip
 def adaptive_avg_pool1d(x: Value, output_size: int | None) -> Any:
     """Means along the last axis of as many windows as are wanted; window i is from ⌊i·n/count⌋ to ⌈(i+1)·n/count⌉."""
-    return _adaptive_mean(1, x, output_size)
+    return adaptive_mean(1, x, output_size)
 
 
 @composite(
@@ -118,7 +119,7 @@ def adaptive_avg_pool1d(x: Value, output_size: int | None) -> Any:
 )  # fmt: skip
 def adaptive_avg_pool2d(x: Value, output_size: int | Sequence[int | None] | None) -> Any:
     """Means of as many windows over the last two axes as are wanted; None keeps an extent."""
-    return _adaptive_mean(2, x, output_size)
+    return adaptive_mean(2, x, output_size)
 
 
 @composite(
@@ -127,7 +128,7 @@ def adaptive_avg_pool2d(x: Value, output_size: int | Sequence[int | None] | None
 )  # fmt: skip
 def adaptive_avg_pool3d(x: Value, output_size: int | Sequence[int | None] | None) -> Any:
     """Means of as many windows over the last three axes as are wanted; None keeps an extent."""
-    return _adaptive_mean(3, x, output_size)
+    return adaptive_mean(3, x, output_size)
 
 
 @composite(
@@ -136,7 +137,7 @@ def adaptive_avg_pool3d(x: Value, output_size: int | Sequence[int | None] | None
 )  # fmt: skip
 def global_avg_pool2d(x: Value) -> Any:
     """The mean of the last two axes, which stay with extent 1."""
-    return _adaptive_mean(2, x, 1)
+    return adaptive_mean(2, x, 1)
 
 
 def _adaptive_max(count: int, x: Any, output_size: Any, return_indices: bool) -> Any:
