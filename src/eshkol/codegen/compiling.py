@@ -15,6 +15,7 @@ from eshkol.codegen.compiled import CompiledUnit
 from eshkol.codegen.emit import emit_unit
 from eshkol.codegen.functions import Analysis
 from eshkol.codegen.identity import source_key
+from eshkol.codegen.inference import Inference
 from eshkol.codegen.keeping import encode
 from eshkol.codegen.module import FUNCTION_ATTRIBUTES, INTRINSICS, RUNTIME, UnitModule, declared
 from eshkol.codegen.primitives import PrimitiveTable
@@ -63,7 +64,8 @@ def llvm_text(
 def _llvm_text(unit: Unit, forms: list[Node], tail: bool, quick: bool, alike: bool) -> tuple[str, UnitModule, Analysis]:
     module = AlikeModule(table()) if alike else UnitModule(table(), is_quick=quick)
     analysis = Analysis.of(forms)
-    emit_unit(Shared(module, analysis, unit.cells, source_text), forms, unit.name, tail)
+    inferred = None if quick else Inference(forms, analysis, table(), unit.private)
+    emit_unit(Shared(module, analysis, unit.cells, source_text, None, inferred), forms, unit.name, tail)
     return module.text("" if alike else unit.name.replace("\n", " ")), module, analysis
 
 

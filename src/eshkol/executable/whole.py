@@ -57,7 +57,9 @@ def whole_program(
     stayed = {key: cell for key, cell in cells.items() if cell in defined}
     own = [form for other in order if not other.standard for form in other.unit.forms if id(form) in kept]
     missing = missing_calls(own, forms)
-    return Whole(Unit("program", forms, list(stayed.values())), units, whole - len(forms), stayed, models, missing)
+    private = {*stayed.values()} - {cells.get((cell.library, cell.name), cell) for cell in wanted}
+    unit = Unit("program", forms, list(stayed.values()), private=private)
+    return Whole(unit, units, whole - len(forms), stayed, models, missing)
 
 
 def _share_cells(order: Iterable[Module], cells: dict[tuple[str, str], Cell]) -> None:

@@ -489,6 +489,8 @@ class World:
         unit = self.expander(namespace).expand_unit(declaration.body, namespace)
         if self.settle is not None:
             self.settle(unit)
+        if written.kind == "program" and not written.summarized and not declaration.exports:
+            unit.private.update(unit.cells)
         cells = cells_used(unit.forms)
         self._refuse_for_syntax(unit, cells)
         if not written.shadowing:

@@ -70,6 +70,7 @@ class Borders:
                 forms.append(self._changed(form))
         unit.forms[:] = forms
         unit.cells.extend(self._inner.values())
+        unit.private.update(self._inner.values())
         for cell, value in self.checker.values.items():
             if cell.annotation is None and type(value) is Lambda:
                 cell.annotation = _written(value)

@@ -1,0 +1,403 @@
+"""What kinds of values the variables and procedures of a unit have: a flow analysis over its procedures, to a fixpoint.
+
+Comes in: the simplified forms of a unit, their `Analysis`, and the cells of the unit that nobody outside reads. Goes
+out: `Inference`, which tells the kind of a variable, of what an expression gives, and of the operands of arithmetic.
+
+A procedure is closed if all its calls are known: its value is needed by nobody. The parameters of such a procedure have
+the kinds that its calls give them, all others any kind. Tests tell more: in (if (< i n) a b), i lies below n in a.
+Nothing assigns the variables that are followed, so what was found out about one stays true, in closures too. Ranges that
+keep growing are widened to numbers that stand in the program, then to `FAR`, then to all fixnums.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Set
+from typing import Any, ClassVar
+
+from eshkol.codegen.arithmetic import COMPARISONS
+from eshkol.codegen.functions import Analysis, LambdaFunction
+from eshkol.codegen.kinds import FAR, LEAST, MOST, NOTHING, OPPOSITE, TURNED, Kind, Kinds
+from eshkol.codegen.nodes import Escape, Fix, LetValues, Prim, children
+from eshkol.codegen.primitives import TAGS_OF_PREDICATES, PrimitiveTable
+from eshkol.codegen.simplify import first_of_two
+from eshkol.lang import core
+from eshkol.lang.core import Call, Cell, Const, Global, If, Lambda, Let, Local, Node, Seq, Variable
+
+ARITHMETIC = frozenset({"+", "-", "*", "/", "quotient", "remainder", "modulo"})
+EXACTLY = 4  # changes of a range before it is widened
+COARSELY = 24  # and before it is all fixnums
+
+Known = dict[Variable, Kind]  # what tests have told, beside what is known anywhere
+Where = LambdaFunction | Node  # what is looked at as a whole: the code of a function, or a form of the top level
+Found = tuple[Known | None, Known | None]  # what is known where a test holds, and where not; None: nothing comes there
+
+
+class Inference:
+    """Kinds of variables, results and expressions."""
+
+    def __init__(self, forms: list[Node], analysis: Analysis, table: PrimitiveTable, private: Set[Cell]) -> None:
+        self.kinds = Kinds(table.tags)
+        self.table, self.analysis = table, analysis
+        self.private = {(cell.library, cell.name) for cell in private}
+        self.variables: dict[Variable, Kind] = {}
+        self.cells: dict[Cell, Kind] = {}
+        self.results: dict[LambdaFunction, Kind] = {}
+        self.values: dict[Node, Kind] = {}  # of expressions of which something is known
+        self.operands: dict[Prim, list[Kind]] = {}  # of arithmetic and comparisons
+        self._any = self.kinds.any
+        self._changes: Counter[Any] = Counter()
+        self._readers: dict[Any, dict[Where, None]] = defaultdict(dict)
+        self._around: dict[LambdaFunction, Known] = {}  # what tests told where a function was made
+        self._waiting: dict[Where, None] = {}
+        self._reached: dict[Where, None] = {}
+        self._recording = False
+        self._predicates = {
+            name: sum(self.kinds.bit[tag] for tag in tags) for name, tags in TAGS_OF_PREDICATES.items()
+        }  # fmt: skip
+        self._defined = Counter(form.cell for form in forms if type(form) is core.DefineGlobal)
+        self._limits = sorted({LEAST, -FAR, -1, 0, 1, FAR, MOST, *_numbers(forms)})
+        self._settle(forms)
+
+    # ---- what is asked ------------------------------------------------------------------------------------------
+
+    def is_closed(self, function: LambdaFunction) -> bool:
+        """Whether all calls of a function are known."""
+        if function.valued:
+            return False
+        return function.cell is None or (function.cell.library, function.cell.name) in self.private
+
+    def kind(self, variable: Variable) -> Kind:
+        """What is known of a variable wherever it is used."""
+        found = self.variables.get(variable)
+        return self._any if found is None or not found.tags or variable.assigned else found
+
+    def tag(self, variable: Variable) -> str | None:
+        """The one tag that a variable's values have."""
+        return self.kinds.single(self.kind(variable))
+
+    # ---- the fixpoint -------------------------------------------------------------------------------------------
+
+    def _settle(self, forms: list[Node]) -> None:
+        self._waiting = dict.fromkeys(forms)
+        while self._waiting:
+            where = next(iter(self._waiting))
+            del self._waiting[where]
+            self._look(where)
+        self._recording = True
+        for where in list(self._reached):
+            self._look(where)
+        self._readers.clear()
+
+    def _look(self, where: Where) -> None:
+        self._where = where
+        self._reached[where] = None
+        if not isinstance(where, LambdaFunction):
+            self.walk(where, {})
+            return
+        known, result = self._around.get(where, {}), NOTHING
+        for clause in where.code.clauses:
+            if all(self._read(v).tags for v in clause.params):
+                result = self.kinds.join(result, self.walk(clause.body, known))
+        self._grow(self.results, where, result)
+
+    def _grow(self, table: dict[Any, Kind], key: Any, kind: Kind) -> None:
+        """One more kind that something may have."""
+        if self._recording:
+            return
+        before = table.get(key, NOTHING)
+        after = self.kinds.join(before, kind)
+        if after == before:
+            return
+        if before.tags & self.kinds.fixnum and (after.low, after.high) != (before.low, before.high):
+            self._changes[key] += 1
+            after = self._widened(before, after, self._changes[key])
+        table[key] = after
+        self._waiting.update(self._readers[key])
+
+    def _widened(self, before: Kind, after: Kind, changes: int) -> Kind:
+        if changes <= EXACTLY:
+            return after
+        low, high = after.low, after.high
+        limits = self._limits if changes <= COARSELY else [LEAST, MOST]
+        if low < before.low:
+            low = limits[bisect_right(limits, low) - 1]
+        if high > before.high:
+            high = limits[bisect_left(limits, high)]
+        return Kind(after.tags, low, high)
+
+    def _read(self, variable: Variable) -> Kind:
+        if variable.assigned:
+            return self._any
+        if not self._recording:
+            self._readers[variable][self._where] = None
+        return self.variables.get(variable, NOTHING)
+
+    def _open(self, function: LambdaFunction, known: Known) -> None:
+        """A function is made here, with what is known; whoever calls it may give it anything, unless it is closed."""
+        if self._recording:
+            return
+        if not self.is_closed(function):
+            for clause in function.code.clauses:
+                for variable in clause.params:
+                    self.variables[variable] = self._any
+        for clause in function.code.clauses:
+            if clause.rest is not None:
+                self.variables[clause.rest] = self.kinds.list
+        before = self._around.get(function)
+        if before is None:
+            self._around[function] = known
+        elif before != known:
+            known = self._either(before, known) or {}
+            if known == before:
+                return
+            self._around[function] = known
+        else:
+            return
+        self._waiting[function] = None
+
+    # ---- expressions --------------------------------------------------------------------------------------------
+
+    def walk(self, node: Node, known: Known) -> Kind:
+        """What an expression gives."""
+        found = self._RULES[type(node)](self, node, known)
+        if self._recording:
+            self._record(node, found)
+        return found
+
+    def _record(self, node: Node, kind: Kind) -> None:
+        """What an expression gives; one that stands in several places, as variables may, gives all of it."""
+        before = self.values.get(node)
+        self.values[node] = kind if before is None else self.kinds.join(before, kind)
+
+    def _const(self, node: Const, known: Known) -> Kind:
+        return self.kinds.constant(node.datum)
+
+    def _unknown(self, node: Node, known: Known) -> Kind:
+        return self._any
+
+    def _local(self, node: Local, known: Known) -> Kind:
+        variable = node.variable
+        if variable in self.analysis.variables:
+            return self.kinds.procedure
+        told = known.get(variable)
+        return self._read(variable) if told is None else told
+
+    def _global(self, node: Global, known: Known) -> Kind:
+        cell = node.cell
+        if cell in self.analysis.cells:
+            return self.kinds.procedure
+        if not cell.sealed or cell.assigned or self._defined[cell] != 1:
+            return self._any
+        if not self._recording:
+            self._readers[cell][self._where] = None
+        return self.cells.get(cell, NOTHING)
+
+    def _lambda(self, node: Lambda, known: Known) -> Kind:
+        self._open(self.analysis.functions[node], known)
+        return self.kinds.procedure
+
+    def _set(self, node: Any, known: Known) -> Kind:
+        found = self.walk(node.value, known)
+        if isinstance(node, core.DefineGlobal):
+            self._grow(self.cells, node.cell, found)
+        return self.kinds.special
+
+    def _if(self, node: If, known: Known) -> Kind:
+        yes, no = self._decide(node.test, known)
+        one = NOTHING if yes is None else self.walk(node.then, yes)
+        return one if no is None else self.kinds.join(one, self.walk(node.otherwise, no))
+
+    def _seq(self, node: Seq, known: Known) -> Kind:
+        for item in node.items[:-1]:
+            self.walk(item, known)
+        return self.walk(node.items[-1], known)
+
+    def _bind(self, variable: Variable, kind: Kind) -> None:
+        if not variable.assigned:
+            self._grow(self.variables, variable, kind)
+
+    def _let(self, node: Let, known: Known) -> Kind:
+        for variable, value in zip(node.variables, node.values, strict=True):
+            self._bind(variable, self.walk(value, known))
+        return self.walk(node.body, known)
+
+    def _let_values(self, node: LetValues, known: Known) -> Kind:
+        self._bind_values(node, known)
+        return self.walk(node.body, known)
+
+    def _bind_values(self, node: LetValues, known: Known) -> None:
+        value = node.value
+        if isinstance(value, Prim) and value.name == "values" and node.rest is None:
+            if len(value.args) == len(node.variables):
+                for variable, arg in zip(node.variables, value.args, strict=True):
+                    self._bind(variable, self.walk(arg, known))
+                return
+        self.walk(value, known)
+        for variable in node.variables:
+            self._bind(variable, self._any)
+        if node.rest is not None:
+            self._bind(node.rest, self.kinds.list)
+
+    def _fix(self, node: Fix, known: Known) -> Kind:
+        for code in node.lambdas:
+            self._open(self.analysis.functions[code], known)
+        return self.walk(node.body, known)
+
+    def _escape(self, node: Escape, known: Known) -> Kind:
+        self.walk(node.body, known)
+        return self._any
+
+    def _call(self, node: Call, known: Known) -> Kind:
+        function = self.analysis.known(node.procedure)
+        clause = None if function is None else function.clause(len(node.args))
+        args = [self.walk(arg, known) for arg in node.args]
+        if function is None or clause is None:
+            self.walk(node.procedure, known)
+            return self._any
+        if any(not kind.tags for kind in args):
+            return NOTHING  # one of them never has a value, as far as is known yet
+        if self.is_closed(function):
+            for variable, kind in zip(clause.params, args, strict=False):
+                self._bind(variable, kind)
+        if not self._recording:
+            self._readers[function][self._where] = None
+            if function not in self._reached:
+                self._waiting[function] = None
+        return self.results.get(function, NOTHING)
+
+    def _prim(self, node: Prim, known: Known) -> Kind:
+        args = [self.walk(arg, known) for arg in node.args]
+        return self._computed(node, args)
+
+    def _computed(self, node: Prim, args: list[Kind]) -> Kind:
+        name = node.name
+        if self._recording and (name in ARITHMETIC or name in COMPARISONS):
+            before = self.operands.get(node)
+            self.operands[node] = args if before is None else list(map(self.kinds.join, before, args))
+        if name in ARITHMETIC:
+            return self.kinds.operator(name, args)
+        if name in COMPARISONS:
+            if any(not kind.tags for kind in args):
+                return NOTHING
+            return self.kinds.compared(args[0], args[1]) if len(args) == 2 else self._any
+        if name == "%results":
+            return args[0]
+        return self.kinds.primitive(name, args, self.table.test(name, len(args)) is not None)
+
+    # ---- tests --------------------------------------------------------------------------------------------------
+
+    def _decide(self, node: Node, known: Known) -> Found:
+        """What is known where a test holds, and where it does not."""
+        match node:
+            case Const(datum=found):
+                return (None, known) if found is False else (known, None)
+            case Local(variable=variable):
+                kind = self.walk(node, known)
+                return self._parted(variable, kind, known, kind.tags, self.kinds.boolean_tag)
+            case If(test=test, then=then, otherwise=otherwise):
+                yes, no = self._decide(test, known)
+                one = (None, None) if yes is None else self._decide(then, yes)
+                other = (None, None) if no is None else self._decide(otherwise, no)
+                return self._either(one[0], other[0]), self._either(one[1], other[1])
+            case Seq(items=items):
+                for item in items[:-1]:
+                    self.walk(item, known)
+                return self._decide(items[-1], known)
+            case Let() if (both := first_of_two(node)) is not None:
+                first = both[0]  # what is asked is looked at once
+                asked = isinstance(first, If | Let | Seq)
+                self._bind(node.variables[0], self._any if asked else self.walk(first, known))
+                yes, no = self._decide(first, known)
+                if no is None:
+                    return yes, None
+                then, otherwise = self._decide(both[1], no)
+                return self._either(yes, then), otherwise
+            case Let(variables=variables, values=values, body=body):
+                for variable, value in zip(variables, values, strict=True):
+                    self._bind(variable, self.walk(value, known))
+                return self._decide(body, known)
+            case Prim(name="not", args=[arg]):
+                yes, no = self._decide(arg, known)
+                return no, yes
+            case Prim():
+                return self._asked(node, known)
+        kind = self.walk(node, known)
+        if not kind.tags:
+            return None, None
+        return known, known if kind.tags & self.kinds.boolean_tag else None
+
+    def _asked(self, node: Prim, known: Known) -> Found:
+        """What a primitive tells of its arguments."""
+        args = [self.walk(arg, known) for arg in node.args]
+        kind = self._computed(node, args)
+        if self._recording:
+            self._record(node, kind)
+        if not kind.tags:
+            return None, None
+        match node:
+            case Prim(name=name, args=[Local(variable=variable)]) if name in self._predicates:
+                tags = self._predicates[name]
+                return self._parted(variable, args[0], known, tags, ~tags)
+            case Prim(name="zero?", args=[Local() as asked]):
+                return self._related("=", [asked, Const(None, 0)], [args[0], self.kinds.constant(0)], known)
+            case Prim(name=name, args=[_, _]) if name in COMPARISONS:
+                return self._related(name, node.args, args, known)
+        return known, known if kind.tags & self.kinds.boolean_tag else None
+
+    def _parted(self, variable: Variable, kind: Kind, known: Known, yes: int, no: int) -> Found:
+        """Where a variable has one of some tags, and where one of others."""
+        if variable.assigned or variable in self.analysis.variables:
+            return known, known
+        found: list[Known | None] = []
+        for tags in (yes, no):
+            left = self.kinds.with_tags(kind, tags)
+            found.append(None if not left.tags else known if left == kind else {**known, variable: left})
+        return found[0], found[1]
+
+    def _related(self, relation: str, nodes: list[Node], args: list[Kind], known: Known) -> Found:
+        """What a comparison tells of variables."""
+        found: list[Known | None] = []
+        for holds in (relation, OPPOSITE[relation]):
+            here: Known | None = known
+            for node, kind, other, how in (
+                (nodes[0], args[0], args[1], holds), (nodes[1], args[1], args[0], TURNED[holds]),
+            ):  # fmt: skip
+                if isinstance(node, Local) and not node.variable.assigned and node.variable not in self.analysis.variables:
+                    left = self.kinds.ordered(how, kind, other)
+                    if not left.tags:
+                        here = None
+                        break
+                    if left != kind and here is not None:
+                        here = {**here, node.variable: left}
+            found.append(here)
+        return found[0], found[1]
+
+    def _either(self, one: Known | None, other: Known | None) -> Known | None:
+        """What is known where two ways meet."""
+        if one is None or one is other:
+            return other
+        if other is None:
+            return one
+        return {v: self.kinds.join(kind, other[v]) for v, kind in one.items() if v in other}
+
+    _RULES: ClassVar[dict[type, Callable[..., Kind]]] = {
+        Const: _const, core.SyntaxConst: _unknown, Local: _local, Global: _global, core.SetLocal: _set,
+        core.SetGlobal: _set, core.DefineGlobal: _set, If: _if, Seq: _seq, Lambda: _lambda, Let: _let, Fix: _fix,
+        LetValues: _let_values, Escape: _escape, Call: _call, Prim: _prim,
+    }  # fmt: skip
+
+
+def _numbers(forms: Iterable[Node]) -> set[int]:
+    """The whole numbers that stand in forms, and their neighbours."""
+    found: set[int] = set()
+    stack = list(forms)
+    while stack:
+        node = stack.pop()
+        if type(node) is Const:
+            if type(node.datum) is int and LEAST < node.datum < MOST:
+                found.update((node.datum - 1, node.datum, node.datum + 1))
+        else:
+            stack.extend(children(node))
+    return found
