@@ -25,7 +25,7 @@ from eshkol.codegen.simplify import Simplifier
 from eshkol.codegen.sources import note_names, source_text
 from eshkol.codegen.verify import verify_forms
 from eshkol.codegen.why import report
-from eshkol.lang import datum
+from eshkol.lang import core, datum
 from eshkol.lang.core import Lambda, Node, Unit
 from eshkol.lang.hashing import digest
 from eshkol.lang.libraries import nodes
@@ -127,9 +127,18 @@ def _simplify_unit(unit: Unit) -> str:
     for number, form in enumerate(forms):
         check()
         forms[number] = simplifier.form(form)
+    if unit.typed:
+        _shorten(unit)
     if checked:
         verify_forms(forms)
     return scopes
+
+
+def _shorten(unit: Unit) -> None:
+    """Let calls whose arguments are known to be machine numbers go where such are taken without their tags."""
+    inferred = Inference(unit.forms, Analysis.of(unit.forms), table(), unit.private)
+    for call, cell in inferred.shorter.items():
+        call.procedure = core.Global(call.procedure.place, cell)
 
 
 def explained(unit: Unit) -> list[str]:

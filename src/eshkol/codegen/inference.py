@@ -46,6 +46,7 @@ class Inference:
         self.results: dict[LambdaFunction, Kind] = {}
         self.values: dict[Node, Kind] = {}  # of expressions of which something is known
         self.operands: dict[Prim, list[Kind]] = {}  # of arithmetic and comparisons
+        self.shorter: dict[Call, Cell] = {}  # calls that may as well go to the procedure that theirs hands them on to
         self._any = self.kinds.any
         self._changes: Counter[Any] = Counter()
         self._readers: dict[Any, dict[Where, None]] = defaultdict(dict)
@@ -53,6 +54,7 @@ class Inference:
         self._waiting: dict[Where, None] = {}
         self._reached: dict[Where, None] = {}
         self._recording = False
+        self._handing: dict[LambdaFunction, tuple[Cell, dict[int, int]] | None] = {}
         self._predicates = {
             name: sum(self.kinds.bit[tag] for tag in tags) for name, tags in TAGS_OF_PREDICATES.items()
         }  # fmt: skip
@@ -253,6 +255,13 @@ class Inference:
         function = self.analysis.known(node.procedure)
         clause = None if function is None else function.clause(len(node.args))
         args = [self.walk(arg, known) for arg in node.args]
+        if function is not None and function.cell is not None and clause is not None:
+            target = self._target(function, args)
+            if target is not None:
+                if self._recording:
+                    self.shorter[node] = target
+                function = self.analysis.cells[target]
+                clause = function.clause(len(args))
         if function is None or clause is None:
             self.walk(node.procedure, known)
             return self._any
@@ -266,6 +275,39 @@ class Inference:
             if function not in self._reached:
                 self._waiting[function] = None
         return self.results.get(function, NOTHING)
+
+    def _target(self, function: LambdaFunction, args: list[Kind]) -> Cell | None:
+        """The procedure that one hands on its arguments to, if they are of the kinds that it asks for (borders.py)."""
+        if function not in self._handing:
+            self._handing[function] = self._hands_on(function)
+        found = self._handing[function]
+        if found is None or any(args[i].tags & ~tags or not args[i].tags for i, tags in found[1].items()):
+            return None
+        return found[0]
+
+    def _hands_on(self, function: LambdaFunction) -> tuple[Cell, dict[int, int]] | None:
+        """Where to, and the tags that it asks of which parameters."""
+        if len(function.code.clauses) != 1 or function.code.clauses[0].rest is not None:
+            return None
+        clause = function.code.clauses[0]
+        match clause.body:
+            case If(test=test, then=Call(procedure=Global(cell=cell), args=args)) if cell in self.analysis.cells:
+                same = [isinstance(arg, Local) and arg.variable is p for arg, p in zip(args, clause.params, strict=False)]
+                asked: dict[int, int] = {}
+                while isinstance(test, If) and isinstance(test.otherwise, Const) and test.otherwise.datum is False:
+                    if not self._asks(test.test, clause.params, asked):
+                        return None
+                    test = test.then
+                fits = len(args) == len(clause.params) and all(same) and self._asks(test, clause.params, asked)
+                return (cell, asked) if fits else None
+        return None
+
+    def _asks(self, test: Node, params: list[Variable], asked: dict[int, int]) -> bool:
+        match test:
+            case Prim(name="%fixnum?" | "%flonum?" as name, args=[Local(variable=variable)]) if variable in params:
+                asked[params.index(variable)] = self._predicates[name]
+                return True
+        return False
 
     def _prim(self, node: Prim, known: Known) -> Kind:
         args = [self.walk(arg, known) for arg in node.args]

@@ -58,7 +58,8 @@ def whole_program(
     own = [form for other in order if not other.standard for form in other.unit.forms if id(form) in kept]
     missing = missing_calls(own, forms)
     private = {*stayed.values()} - {cells.get((cell.library, cell.name), cell) for cell in wanted}
-    unit = Unit("program", forms, list(stayed.values()), private=private)
+    typed = any(other.unit.typed for other in order)
+    unit = Unit("program", forms, list(stayed.values()), typed=typed, private=private)
     return Whole(unit, units, whole - len(forms), stayed, models, missing)
 
 
