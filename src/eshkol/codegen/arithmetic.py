@@ -1,8 +1,8 @@
 """The inline functions of arithmetic, written from a table: one row for each operator.
 
 Two fixnums are computed at once unless the result overflows, two flonums always; the rest is the runtime's. Where one
-operand is a small integer constant, as in (* 2 x), the function's "mixed" form takes flonums for the other one too; where
-both are known to be exact integers (inference.py), its "exact" form asks for nothing else.
+operand is a small integer constant, as in (* 2 x), the function's "mixed" form takes flonums for the other one too;
+where both are known to be exact integers (inference.py), its "exact" form asks for nothing else.
 
 Comparisons have two functions: one for tests, which is always true or false, and one whose value is wanted, since of
 tensors that may be a tensor of truth values.

@@ -18,6 +18,7 @@ from eshkol.codegen.shared import Shared, given, taken
 from eshkol.codegen.simplify import first_of_two
 from eshkol.codegen.values import Env, ValueWriter
 from eshkol.lang import core
+from eshkol.lang.copying import MACHINE
 from eshkol.lang.core import Call, Clause, Const, Global, If, Lambda, Let, Local, Node, Seq, Variable
 from eshkol.lang.source import Place
 
@@ -442,9 +443,18 @@ class Body(ValueWriter):
             self.writer.meet(start, args)
             self.writer.shut()
         elif isinstance(to, Return) and not _comes_back(node):
-            self.writer.jump_to(*self._prepared(node, env, deeper=False), node.place)
+            apart = " noinline" if self._hands_on(function) else ""
+            self.writer.jump_to(*self._prepared(node, env, deeper=False), node.place, apart)
         else:
             self.deliver(self._call(node, env), to, node.place)
+
+    def _hands_on(self, function: LambdaFunction | None) -> bool:
+        """Whether a call is of what the procedure is once more, for machine numbers.
+
+        LLVM would put it here, and what is the same in both together: then calls in there have no places.
+        """
+        other = None if function is None else function.cell
+        return other is not None and other.name.endswith(MACHINE) and function.code.name == self.function.code.name
 
     def _place(self, node: Call) -> Destination | None:
         """Where a call goes on that is one of a continuation that is only left to."""

@@ -144,7 +144,8 @@ def _shorten(unit: Unit) -> None:
 def explained(unit: Unit) -> list[str]:
     """What becomes of each procedure of a unit, which is simplified."""
     simplify_unit(unit)
-    return report(unit.forms, Analysis.of(unit.forms), table())
+    analysis = Analysis.of(unit.forms)
+    return report(unit.forms, analysis, table(), Inference(unit.forms, analysis, table(), unit.private))
 
 
 def functions_of(module: UnitModule) -> list[str]:

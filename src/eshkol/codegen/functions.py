@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from eshkol.codegen.nodes import Escape, Fix, LetValues, Prim, children
 from eshkol.lang import core
 from eshkol.lang.core import Call, Clause, Const, Global, If, Lambda, Let, Local, Node, Seq, SetLocal, Variable
+from eshkol.lang.source import Place
 
 EASY_SIZE = 24  # expressions in the beginning of a function that its callers may take over
 PASSED = 8  # free variables that a function without a closure may take as arguments
@@ -56,6 +57,7 @@ class LambdaFunction:
     region: Region = field(default_factory=Region)
     escapes: bool = False  # whether its value is needed
     valued: bool = False  # whether it is used otherwise than in calls that are known, and its definition
+    valued_at: Place | None = None  # where, first
     cell: core.Cell | None = None  # that it is defined as
     loops: bool = False  # whether it is called from inside itself or its group
     calls: list[tuple[Region | None, Clause | None]] = field(default_factory=list)
@@ -70,8 +72,9 @@ class LambdaFunction:
     def inside(self) -> bool:
         return self.group is not None and self.group.inside
 
-    def is_value(self) -> None:
+    def is_value(self, place: Place | None) -> None:
         """Its value is needed by something that may do anything with it."""
+        self.valued_at = self.valued_at if self.valued else place
         self.escapes = self.valued = True
 
     @property
@@ -137,16 +140,16 @@ class Analysis:
         match node:
             case Local(variable=variable):
                 if variable in self.variables:
-                    self.variables[variable].is_value()
+                    self.variables[variable].is_value(node.place)
             case Global(cell=cell):
                 if cell in self.cells:
-                    self.cells[cell].is_value()
+                    self.cells[cell].is_value(node.place)
             case core.DefineGlobal(cell=cell, value=Lambda() as code):
                 function = self._lambda(code, around)
                 function.escapes = True
                 function.valued = function.valued or function.cell is not cell
             case Lambda():
-                self._lambda(node, around).is_value()
+                self._lambda(node, around).is_value(node.place)
             case If(test=test, then=then, otherwise=otherwise):
                 self._walk(test, None, around)
                 self._walk(then, region, around)

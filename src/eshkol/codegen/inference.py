@@ -5,8 +5,8 @@ out: `Inference`, which tells the kind of a variable, of what an expression give
 
 A procedure is closed if all its calls are known: its value is needed by nobody. The parameters of such a procedure have
 the kinds that its calls give them, all others any kind. Tests tell more: in (if (< i n) a b), i lies below n in a.
-Nothing assigns the variables that are followed, so what was found out about one stays true, in closures too. Ranges that
-keep growing are widened to numbers that stand in the program, then to `FAR`, then to all fixnums.
+Nothing assigns the variables that are followed, so what was found out about one stays true, in closures too. Ranges
+that keep growing are widened to numbers that stand in the program, then to `FAR`, then to all fixnums.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class Inference:
         self.values: dict[Node, Kind] = {}  # of expressions of which something is known
         self.operands: dict[Prim, list[Kind]] = {}  # of arithmetic and comparisons
         self.shorter: dict[Call, Cell] = {}  # calls that may as well go to the procedure that theirs hands them on to
+        self.givers: dict[Variable, Node] = {}  # of parameters with many kinds: an argument that has many itself
         self._any = self.kinds.any
         self._changes: Counter[Any] = Counter()
         self._readers: dict[Any, dict[Where, None]] = defaultdict(dict)
@@ -58,6 +59,7 @@ class Inference:
         self._predicates = {
             name: sum(self.kinds.bit[tag] for tag in tags) for name, tags in TAGS_OF_PREDICATES.items()
         }  # fmt: skip
+        self._telling = self.kinds.telling()
         self._defined = Counter(form.cell for form in forms if type(form) is core.DefineGlobal)
         self._limits = sorted({LEAST, -FAR, -1, 0, 1, FAR, MOST, *_numbers(forms)})
         self._settle(forms)
@@ -78,6 +80,21 @@ class Inference:
     def tag(self, variable: Variable) -> str | None:
         """The one tag that a variable's values have."""
         return self.kinds.single(self.kind(variable))
+
+    def is_instruction(self, node: Prim) -> bool:
+        """Whether arithmetic on what is known of its operands takes an instruction or two, and no test."""
+        known, kinds = self.operands.get(node), self.kinds
+        if not known or len(known) < 2:
+            return False
+        machine = (kinds.fixnum, kinds.flonum)
+        found = known[0]
+        for kind in known[1:]:
+            if found.tags not in machine or kind.tags not in machine:
+                return False
+            if node.name in COMPARISONS:
+                return found.tags == kind.tags
+            found = kinds.arithmetic(node.name, found, kind)
+        return found.tags in machine
 
     # ---- the fixpoint -------------------------------------------------------------------------------------------
 
@@ -128,6 +145,10 @@ class Inference:
         if high > before.high:
             high = limits[bisect_left(limits, high)]
         return Kind(after.tags, low, high)
+
+    def _is_followed(self, variable: Variable) -> bool:
+        """Whether a variable has one value, which is no known procedure."""
+        return not variable.assigned and variable not in self.analysis.variables
 
     def _read(self, variable: Variable) -> Kind:
         if variable.assigned:
@@ -212,18 +233,46 @@ class Inference:
         return one if no is None else self.kinds.join(one, self.walk(node.otherwise, no))
 
     def _seq(self, node: Seq, known: Known) -> Kind:
-        for item in node.items[:-1]:
-            self.walk(item, known)
-        return self.walk(node.items[-1], known)
+        return self.walk(node.items[-1], self._done(node.items[:-1], known))
+
+    def _done(self, nodes: Iterable[Node], known: Known) -> Known:
+        """What is known when expressions have been computed, one after the other."""
+        for node in nodes:
+            self.walk(node, known)
+            known = self._told(node, known)
+        return known
+
+    def _told(self, node: Node, known: Known) -> Known:
+        """What is known when an expression has a value: of what an index was, that it lies in a vector."""
+        while isinstance(node, Let | Seq):
+            node = (node.values if isinstance(node, Let) else node.items)[0]
+        if not isinstance(node, Prim):
+            return known
+        for arg in node.args:
+            if isinstance(arg, Prim):
+                known = self._told(arg, known)
+        told = self._telling.get(node.name)
+        for arg, kind in zip(node.args, told or (), strict=False):
+            if isinstance(arg, Local) and self._is_followed(arg.variable):
+                before = known.get(arg.variable) or self._read(arg.variable)
+                after = self.kinds.within(self.kinds.with_tags(before, kind.tags), kind.low, kind.high)
+                if after != before and after.tags:
+                    known = {**known, arg.variable: after}
+        return known
 
     def _bind(self, variable: Variable, kind: Kind) -> None:
         if not variable.assigned:
             self._grow(self.variables, variable, kind)
 
     def _let(self, node: Let, known: Known) -> Kind:
+        return self.walk(node.body, self._let_bound(node, known))
+
+    def _let_bound(self, node: Let, known: Known) -> Known:
+        inner = known
         for variable, value in zip(node.variables, node.values, strict=True):
             self._bind(variable, self.walk(value, known))
-        return self.walk(node.body, known)
+            inner = self._told(value, inner)
+        return inner
 
     def _let_values(self, node: LetValues, known: Known) -> Kind:
         self._bind_values(node, known)
@@ -231,11 +280,11 @@ class Inference:
 
     def _bind_values(self, node: LetValues, known: Known) -> None:
         value = node.value
-        if isinstance(value, Prim) and value.name == "values" and node.rest is None:
-            if len(value.args) == len(node.variables):
-                for variable, arg in zip(node.variables, value.args, strict=True):
-                    self._bind(variable, self.walk(arg, known))
-                return
+        several = isinstance(value, Prim) and value.name == "values" and node.rest is None
+        if several and len(value.args) == len(node.variables):
+            for variable, arg in zip(node.variables, value.args, strict=True):
+                self._bind(variable, self.walk(arg, known))
+            return
         self.walk(value, known)
         for variable in node.variables:
             self._bind(variable, self._any)
@@ -268,8 +317,10 @@ class Inference:
         if any(not kind.tags for kind in args):
             return NOTHING  # one of them never has a value, as far as is known yet
         if self.is_closed(function):
-            for variable, kind in zip(clause.params, args, strict=False):
+            for variable, kind, arg in zip(clause.params, args, node.args, strict=False):
                 self._bind(variable, kind)
+                if self._recording and self.kinds.single(kind) is None:
+                    self.givers.setdefault(variable, arg)
         if not self._recording:
             self._readers[function][self._where] = None
             if function not in self._reached:
@@ -292,7 +343,9 @@ class Inference:
         clause = function.code.clauses[0]
         match clause.body:
             case If(test=test, then=Call(procedure=Global(cell=cell), args=args)) if cell in self.analysis.cells:
-                same = [isinstance(arg, Local) and arg.variable is p for arg, p in zip(args, clause.params, strict=False)]
+                same = [
+                    isinstance(arg, Local) and arg.variable is p for arg, p in zip(args, clause.params, strict=False)
+                ]
                 asked: dict[int, int] = {}
                 while isinstance(test, If) and isinstance(test.otherwise, Const) and test.otherwise.datum is False:
                     if not self._asks(test.test, clause.params, asked):
@@ -344,9 +397,7 @@ class Inference:
                 other = (None, None) if no is None else self._decide(otherwise, no)
                 return self._either(one[0], other[0]), self._either(one[1], other[1])
             case Seq(items=items):
-                for item in items[:-1]:
-                    self.walk(item, known)
-                return self._decide(items[-1], known)
+                return self._decide(items[-1], self._done(items[:-1], known))
             case Let() if (both := first_of_two(node)) is not None:
                 first = both[0]  # what is asked is looked at once
                 asked = isinstance(first, If | Let | Seq)
@@ -356,10 +407,8 @@ class Inference:
                     return yes, None
                 then, otherwise = self._decide(both[1], no)
                 return self._either(yes, then), otherwise
-            case Let(variables=variables, values=values, body=body):
-                for variable, value in zip(variables, values, strict=True):
-                    self._bind(variable, self.walk(value, known))
-                return self._decide(body, known)
+            case Let(body=body):
+                return self._decide(body, self._let_bound(node, known))
             case Prim(name="not", args=[arg]):
                 yes, no = self._decide(arg, known)
                 return no, yes
@@ -378,6 +427,7 @@ class Inference:
             self._record(node, kind)
         if not kind.tags:
             return None, None
+        known = self._told(node, known)
         match node:
             case Prim(name=name, args=[Local(variable=variable)]) if name in self._predicates:
                 tags = self._predicates[name]
@@ -390,7 +440,7 @@ class Inference:
 
     def _parted(self, variable: Variable, kind: Kind, known: Known, yes: int, no: int) -> Found:
         """Where a variable has one of some tags, and where one of others."""
-        if variable.assigned or variable in self.analysis.variables:
+        if not self._is_followed(variable):
             return known, known
         found: list[Known | None] = []
         for tags in (yes, no):
@@ -406,7 +456,11 @@ class Inference:
             for node, kind, other, how in (
                 (nodes[0], args[0], args[1], holds), (nodes[1], args[1], args[0], TURNED[holds]),
             ):  # fmt: skip
-                if isinstance(node, Local) and not node.variable.assigned and node.variable not in self.analysis.variables:
+                if (
+                    isinstance(node, Local)
+                    and not node.variable.assigned
+                    and node.variable not in self.analysis.variables
+                ):
                     left = self.kinds.ordered(how, kind, other)
                     if not left.tags:
                         here = None

@@ -1,8 +1,8 @@
-"""Kinds: what the code generator knows of a value before a program runs. Its tag is one of a set; a fixnum lies in a range.
+"""Kinds: what the code generator knows of a value before a program runs: a set of tags, and a range of fixnums.
 
-Comes in: constants, operators with the kinds of their operands, predicates. Goes out: kinds. `inference.py` carries them
-through a unit, `values.py` and `shared.py` write code by them. A kind holds of a value whatever happens later, for
-variables that nothing assigns have one value.
+Comes in: constants, operators with the kinds of their operands, predicates. Goes out: kinds. `inference.py` carries
+them through a unit, `values.py` and `shared.py` write code by them. A kind holds of a value whatever happens later,
+for variables that nothing assigns have one value.
 
 `FAR` is how far a variable gets that is counted up or down by small steps: to pass it takes years. So counters stay
 fixnums although nothing else bounds them.
@@ -73,12 +73,25 @@ class Kinds:
         )
         return {name: kind for kind, names in table for name in names.split()}
 
+    def telling(self) -> dict[str, tuple[Kind, ...]]:
+        """What must have been so of the arguments of primitives that gave a value."""
+        index, bit = self.fixnums(0, LONGEST), self.bit
+        vector, string, pair = Kind(bit["VECTOR"]), Kind(bit["STRING"]), self.pair
+        return {
+            "vector-ref": (vector, index), "vector-set!": (vector, index), "string-ref": (string, index),
+            "vector-length": (vector,), "string-length": (string,), "car": (pair,), "cdr": (pair,),
+        }  # fmt: skip
+
     # ---- kinds --------------------------------------------------------------------------------------------------
 
     def fixnums(self, low: int, high: int) -> Kind:
         """Exact integers of a range: some of them may be no fixnums."""
         if low < LEAST or high > MOST:
-            return Kind(self.exact, max(low, LEAST), min(high, MOST)) if low <= MOST and high >= LEAST else Kind(self.bignum)
+            return (
+                Kind(self.exact, max(low, LEAST), min(high, MOST))
+                if low <= MOST and high >= LEAST
+                else Kind(self.bignum)
+            )
         return Kind(self.fixnum, low, high)
 
     def constant(self, found: Any) -> Kind:
@@ -125,7 +138,9 @@ class Kinds:
         if not args or any(not kind.tags for kind in args):
             return NOTHING if args else self.any
         if len(args) == 1:
-            return self.arithmetic("-", self.constant(0), args[0]) if name == "-" else args[0] if name != "/" else self.any
+            return (
+                self.arithmetic("-", self.constant(0), args[0]) if name == "-" else args[0] if name != "/" else self.any
+            )
         found = args[0]
         for kind in args[1:]:
             found = self.arithmetic(name, found, kind)
@@ -235,7 +250,9 @@ class Kinds:
 
 OPPOSITE = {"=": "/=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 TURNED = {"=": "=", "/=": "/=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_OF_DOUBLES = frozenset("sin cos tan atan exp floor ceiling round truncate square sinh cosh tanh".split())
+_OF_DOUBLES = frozenset(
+    ["sin", "cos", "tan", "atan", "exp", "floor", "ceiling", "round", "truncate", "square", "sinh", "cosh", "tanh"]
+)
 _CONVERSIONS = frozenset({"inexact", "exact->inexact"})
 
 
@@ -244,7 +261,7 @@ def _truncated(a: int, b: int) -> int:
 
 
 def _near(kind: Kind) -> bool:
-    return -STEP <= kind.low and kind.high <= STEP
+    return kind.low >= -STEP and kind.high <= STEP
 
 
 def _sum(one: Kind, other: Kind) -> tuple[int, int]:

@@ -1,9 +1,10 @@
 """How arguments travel from compiled code to compiled code: in registers as far as they go, then in the context.
 
 The words of a call are the context, the closure if there is one, the number of arguments where that is not known, and
-two words for each argument; one where its tag is known (inference.py), which of a flonum is a double. Those that find no register are stored in context->spill just before the call, and loaded
-from there before anything else happens. Nothing is ever passed on the stack: LLVM's tailcc loses track of it (arguments
-that a callee takes off the stack on some paths only, and bytes between them that both sides take for theirs).
+two words for each argument; one where its tag is known (inference.py), which of a flonum is a double. Those that find
+no register are stored in context->spill just before the call, and loaded from there before anything else happens.
+Nothing is ever passed on the stack: LLVM's tailcc loses track of it (arguments that a callee takes off the stack on
+some paths only, and bytes between them that both sides take for theirs).
 """
 
 from __future__ import annotations

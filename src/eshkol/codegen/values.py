@@ -241,9 +241,7 @@ class ValueWriter(ABC):
                 form = self.operators.form(kind, other) if node.name in MIXED and node.name != "/" else ""
                 if not form and not i and len(args) == 2:
                     return None
-                made = self.writer.words(
-                    self.inline(f"inline.{node.name}{form}", "%value", [found, value], node.place)
-                )
+                made = self.writer.words(self.inline(f"inline.{node.name}{form}", "%value", [found, value], node.place))
             found, kind = made, self.operators.kinds.arithmetic(node.name, kind, other)
         return found
 

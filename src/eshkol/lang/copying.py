@@ -22,6 +22,8 @@ from eshkol.lang.core import (
     Variable,
 )
 
+MACHINE = " (machine numbers)"  # what the names of typed procedures end with that are there once more, for such
+
 
 def copied(code: Lambda) -> Lambda:
     """A procedure once more."""

@@ -7,8 +7,8 @@ it gives is looked at, too.
 
 A typed procedure at top level becomes two: one that looks at its arguments, which everyone sees, and one that does
 not, which calls go to whose arguments are known to fit; and three, where it takes numbers that a machine has registers
-for (`_machine`): what the code generator then knows of them is worth it. Other typed procedures look at their arguments, unless all
-their calls are known.
+for (`_machine`): what the code generator then knows of them is worth it. Other typed procedures look at their
+arguments, unless all their calls are known.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eshkol.lang.copying import copied
+from eshkol.lang.copying import MACHINE, copied
 from eshkol.lang.core import (
     Call,
     Cell,
@@ -45,7 +45,6 @@ from eshkol.types.wording import kind_name
 
 KIND = "contract"  # of the conditions that are raised
 UNCHECKED = " (typed)"  # what the name of the procedure that looks at nothing ends with
-MACHINE = " (machine numbers)"  # and that of the one that takes such numbers without their tags
 LONGEST = 400  # core forms of a procedure that is written twice for them
 
 
