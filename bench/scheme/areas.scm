@@ -14,4 +14,4 @@
 (measure
  (lambda ()
    (let ((bounds (list (cons 0.0 1.0) (cons 1.0 2.5) (cons -3.0 0.5) (cons 2.0 7.0))))
-     (do ((i 0 (+ i 1)) (sum 0.0 (+ sum (total bounds)))) ((= i 300) (round (* 1e6 sum)))))))
+     (do ((i 0 (+ i 1)) (sum 0.0 (+ sum (total bounds)))) ((= i 300) (exact (round (* 1e6 sum))))))))

@@ -212,3 +212,14 @@ def test_why_says_what_has_no_tags(tmp_path: Path) -> None:
     assert any("n is a fixnum from 0 to 5" in line for line in lines)
     assert any("x may be anything: it is given what car gives at 3:16" in line for line in lines)
     assert any("same may be called by anyone" in line for line in lines)
+
+
+def test_counters_that_begin_far_away_may_get_beyond() -> None:
+    """What is counted from below stays a fixnum for years; but not what begins near the end."""
+    program = "(define (up n) (if (> n {0}) n (up (+ n 1)))) (write (up {1}))"
+
+    def work(session: Session) -> None:
+        for end in (2**62 - 2**32, 2**62, 2**63 - 1, 2**63 + 5):
+            assert written(session, program.format(end, end - 10)) == str(end + 1)
+
+    in_session(work)

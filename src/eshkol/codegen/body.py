@@ -453,8 +453,9 @@ class Body(ValueWriter):
 
         LLVM would put it here, and what is the same in both together: then calls in there have no places.
         """
-        other = None if function is None else function.cell
-        return other is not None and other.name.endswith(MACHINE) and function.code.name == self.function.code.name
+        if function is None or function.cell is None:
+            return False
+        return function.cell.name.endswith(MACHINE) and function.code.name == self.function.code.name
 
     def _place(self, node: Call) -> Destination | None:
         """Where a call goes on that is one of a continuation that is only left to."""

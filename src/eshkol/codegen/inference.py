@@ -28,6 +28,7 @@ from eshkol.lang.core import Call, Cell, Const, Global, If, Lambda, Let, Local, 
 ARITHMETIC = frozenset({"+", "-", "*", "/", "quotient", "remainder", "modulo"})
 EXACTLY = 4  # changes of a range before it is widened
 COARSELY = 24  # and before it is all fixnums
+NEAR = 1 << 60  # what is nearer to `FAR` may get beyond
 
 Known = dict[Variable, Kind]  # what tests have told, beside what is known anywhere
 Where = LambdaFunction | Node  # what is looked at as a whole: the code of a function, or a form of the top level
@@ -142,8 +143,10 @@ class Inference:
         limits = self._limits if changes <= COARSELY else [LEAST, MOST]
         if low < before.low:
             low = limits[bisect_right(limits, low) - 1]
+            low = LEAST if low == -FAR and after.low < NEAR - FAR else low
         if high > before.high:
             high = limits[bisect_left(limits, high)]
+            high = MOST if high == FAR and after.high > FAR - NEAR else high
         return Kind(after.tags, low, high)
 
     def _is_followed(self, variable: Variable) -> bool:
@@ -280,11 +283,11 @@ class Inference:
 
     def _bind_values(self, node: LetValues, known: Known) -> None:
         value = node.value
-        several = isinstance(value, Prim) and value.name == "values" and node.rest is None
-        if several and len(value.args) == len(node.variables):
-            for variable, arg in zip(node.variables, value.args, strict=True):
-                self._bind(variable, self.walk(arg, known))
-            return
+        match value:
+            case Prim(name="values", args=args) if node.rest is None and len(args) == len(node.variables):
+                for variable, arg in zip(node.variables, args, strict=True):
+                    self._bind(variable, self.walk(arg, known))
+                return
         self.walk(value, known)
         for variable in node.variables:
             self._bind(variable, self._any)
@@ -320,7 +323,10 @@ class Inference:
             for variable, kind, arg in zip(clause.params, args, node.args, strict=False):
                 self._bind(variable, kind)
                 if self._recording and self.kinds.single(kind) is None:
-                    self.givers.setdefault(variable, arg)
+                    if self._where is function:  # a loop gives on what others gave it
+                        self.givers.setdefault(variable, arg)
+                    else:
+                        self.givers[variable] = arg
         if not self._recording:
             self._readers[function][self._where] = None
             if function not in self._reached:
@@ -405,8 +411,8 @@ class Inference:
                 yes, no = self._decide(first, known)
                 if no is None:
                     return yes, None
-                then, otherwise = self._decide(both[1], no)
-                return self._either(yes, then), otherwise
+                second = self._decide(both[1], no)
+                return self._either(yes, second[0]), second[1]
             case Let(body=body):
                 return self._decide(body, self._let_bound(node, known))
             case Prim(name="not", args=[arg]):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 from eshkol.codegen.arithmetic import COMPARISONS, MIXED
@@ -225,7 +226,7 @@ class ValueWriter(ABC):
         known = self.inferred.operands.get(node)
         return known is not None and self.inferred.kinds.compared(*known) == self.inferred.kinds.boolean
 
-    def _operated(self, node: Prim, args: list[Val]) -> Val | None:
+    def _operated(self, node: Prim, args: Sequence[Val]) -> Val | None:
         """What arithmetic gives, by what is known of its operands."""
         known = None if self.inferred is None else self.inferred.operands.get(node)
         if known is None or self.operators is None or not args or node.name in COMPARISONS:

@@ -253,6 +253,8 @@ def _what(node: Node) -> str:
 
 
 def _name(function: LambdaFunction) -> str:
+    if function.cell is not None and function.cell.name.endswith(")"):  # one of those that a typed procedure is
+        return function.cell.name
     return function.code.name or "lambda"
 
 
