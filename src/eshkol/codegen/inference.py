@@ -23,10 +23,12 @@ from eshkol.codegen.nodes import Escape, Fix, LetValues, Prim, children
 from eshkol.codegen.primitives import TAGS_OF_PREDICATES, PrimitiveTable
 from eshkol.codegen.simplify import first_of_two
 from eshkol.lang import core
-from eshkol.lang.core import Call, Cell, Const, Global, If, Lambda, Let, Local, Node, Seq, Variable
+from eshkol.lang.copying import MACHINE
+from eshkol.lang.core import Call, Cell, Clause, Const, Global, If, Lambda, Let, Local, Node, Seq, Variable
 
 ARITHMETIC = frozenset({"+", "-", "*", "/", "quotient", "remainder", "modulo"})
 EXACTLY = 4  # changes of a range before it is widened
+MANY = 200  # procedures of a large unit
 COARSELY = 24  # and before it is all fixnums
 NEAR = 1 << 60  # what is nearer to `FAR` may get beyond
 
@@ -60,6 +62,8 @@ class Inference:
         self._predicates = {
             name: sum(self.kinds.bit[tag] for tag in tags) for name, tags in TAGS_OF_PREDICATES.items()
         }  # fmt: skip
+        self._is_typed = any(cell.name.endswith(MACHINE) for cell in private)
+        self._exactly = EXACTLY if len(analysis.functions) < MANY else 1  # long chains of procedures take their time
         self._telling = self.kinds.telling()
         self._defined = Counter(form.cell for form in forms if type(form) is core.DefineGlobal)
         self._limits = sorted({LEAST, -FAR, -1, 0, 1, FAR, MOST, *_numbers(forms)})
@@ -137,7 +141,7 @@ class Inference:
         self._waiting.update(self._readers[key])
 
     def _widened(self, before: Kind, after: Kind, changes: int) -> Kind:
-        if changes <= EXACTLY:
+        if changes <= self._exactly:
             return after
         low, high = after.low, after.high
         limits = self._limits if changes <= COARSELY else [LEAST, MOST]
@@ -307,7 +311,7 @@ class Inference:
         function = self.analysis.known(node.procedure)
         clause = None if function is None else function.clause(len(node.args))
         args = [self.walk(arg, known) for arg in node.args]
-        if function is not None and function.cell is not None and clause is not None:
+        if self._is_typed and function is not None and function.cell is not None and clause is not None:
             target = self._target(function, args)
             if target is not None:
                 if self._recording:
@@ -317,21 +321,29 @@ class Inference:
         if function is None or clause is None:
             self.walk(node.procedure, known)
             return self._any
-        if any(not kind.tags for kind in args):
-            return NOTHING  # one of them never has a value, as far as is known yet
+        for kind in args:
+            if not kind.tags:
+                return NOTHING  # one of them never has a value, as far as is known yet
+        if self._recording:
+            self._note_givers(function, clause, node.args, args)
+            return self.results.get(function, NOTHING)
         if self.is_closed(function):
-            for variable, kind, arg in zip(clause.params, args, node.args, strict=False):
-                self._bind(variable, kind)
-                if self._recording and self.kinds.single(kind) is None:
-                    if self._where is function:  # a loop gives on what others gave it
-                        self.givers.setdefault(variable, arg)
-                    else:
-                        self.givers[variable] = arg
-        if not self._recording:
-            self._readers[function][self._where] = None
-            if function not in self._reached:
-                self._waiting[function] = None
+            for variable, kind in zip(clause.params, args, strict=False):
+                if not variable.assigned:
+                    self._grow(self.variables, variable, kind)
+        self._readers[function][self._where] = None
+        if function not in self._reached:
+            self._waiting[function] = None
         return self.results.get(function, NOTHING)
+
+    def _note_givers(self, function: LambdaFunction, clause: Clause, given: list[Node], kinds: list[Kind]) -> None:
+        for variable, kind, arg in zip(clause.params, kinds, given, strict=False):
+            if self.kinds.single(kind) is not None:
+                continue
+            if self._where is function:  # a loop gives on what others gave it
+                self.givers.setdefault(variable, arg)
+            else:
+                self.givers[variable] = arg
 
     def _target(self, function: LambdaFunction, args: list[Kind]) -> Cell | None:
         """The procedure that one hands on its arguments to, if they are of the kinds that it asks for (borders.py)."""

@@ -135,8 +135,11 @@ class Kinds:
 
     def operator(self, name: str, args: list[Kind]) -> Kind:
         """What arithmetic of any number of arguments gives."""
-        if not args or any(not kind.tags for kind in args):
-            return NOTHING if args else self.any
+        if not args:
+            return self.any
+        for kind in args:
+            if not kind.tags:
+                return NOTHING
         if len(args) == 1:
             return (
                 self.arithmetic("-", self.constant(0), args[0]) if name == "-" else args[0] if name != "/" else self.any
@@ -187,8 +190,9 @@ class Kinds:
 
     def primitive(self, name: str, args: list[Kind], is_test: bool) -> Kind:
         """What another primitive gives."""
-        if any(not kind.tags for kind in args):
-            return NOTHING
+        for kind in args:
+            if not kind.tags:
+                return NOTHING
         if is_test:
             return self.boolean
         if name == "list" or name == "cons*":
