@@ -115,6 +115,12 @@ class Written:
     summarized: bool = False  # a program: whether what it exports is kept, as that of a library always is
 
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether nobody outside refers to its variables: it is a program that only runs."""
+        return self.kind == "program" and not self.summarized and not self.declaration.exports
+
+
 @dataclass(slots=True)
 class Expanded:
     """What expanding a module gives."""
