@@ -220,6 +220,12 @@ _Noreturn void esk_wrong_arity(Context *context, Closure *closure, int64_t count
     esk_fail(context, ERROR_ARITY, procedure->name, message, 0);
 }
 
+/* A procedure of a program was compiled for what its calls give it, which are all known, and here is another one. */
+_Noreturn void esk_unforeseen(Context *context, Closure *closure) {
+    esk_fail(context, ERROR_TYPE, closure->procedure->name,
+             "this procedure was compiled for the calls in its program, and none of them gives it such arguments", 0);
+}
+
 _Noreturn void esk_not_procedure(Context *context, Value value) {
     esk_fail(context, ERROR_TYPE, NULL, "this is not a procedure and cannot be called:", 1, value);
 }

@@ -399,6 +399,7 @@ extern void (*esk_invoke)(Context *, struct Closure *, int64_t count, const Valu
 
 /* For compiled code. */
 _Noreturn void esk_wrong_arity(Context *, struct Closure *, int64_t count);
+_Noreturn void esk_unforeseen(Context *, struct Closure *);
 _Noreturn void esk_not_procedure(Context *, Value);
 _Noreturn void esk_unbound(Context *, const char *name);
 _Noreturn void esk_used_early(Context *, const char *name);
