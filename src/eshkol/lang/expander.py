@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from eshkol.errors import AmbiguousName, BadSyntax, LanguageError, UnboundName
 from eshkol.lang import derived, forms, records, syntax_case
 from eshkol.lang.bodies import LocalBody, UnitBody, take_back
-from eshkol.lang.core import Call, Cell, Const, Global, Lambda, Local, Node, Unit
+from eshkol.lang.core import OWNERS, Call, Cell, Const, Global, Lambda, Local, Node, Unit
 from eshkol.lang.datum import Labelled, List, Symbol, Vector
 from eshkol.lang.deep import run_deep
 from eshkol.lang.guesses import undefined
@@ -167,6 +167,8 @@ class Expander:
                 raise self._other_level(syntax)
             return Local(syntax.place, binding.variable)
         if isinstance(binding, CellBinding):
+            if binding.cell.library == OWNERS:
+                self._owns(frame)
             return Global(syntax.place, binding.cell)
         if binding is None:
             return Global(syntax.place, self.unbound(syntax, frame))
@@ -178,6 +180,11 @@ class Expander:
         if isinstance(binding, PatternBinding):
             raise bad(f"the pattern variable `{name}` stands outside of a template", syntax, f"write #'{name}")
         raise bad(f"`{name}` is syntax, not a variable", syntax, f"use it as ({name} ...)")
+
+    def _owns(self, frame: Frame) -> None:
+        """What says who owns what is checked as types are."""
+        if frame.namespace.name != OWNERS:
+            frame.namespace.typed = True
 
     def _other_level(self, syntax: Syntax) -> LanguageError:
         return bad(

@@ -48,9 +48,11 @@ UNCHECKED = " (typed)"  # what the name of the procedure that looks at nothing e
 class Borders:
     """Puts checks into one unit. `fail` is the library's procedure that raises a condition."""
 
-    def __init__(self, unit: Unit, checker: Checker, primitive: Callable[[str], Cell], fail: Cell) -> None:
+    def __init__(
+        self, unit: Unit, checker: Checker, primitive: Callable[[str], Cell], fail: Cell, of_owners: Callable[[str], Cell]
+    ) -> None:
         self.unit, self.checker, self.fail = unit, checker, fail
-        self.tests = Tests(primitive)
+        self.tests = Tests(primitive, of_owners)
         self._inner: dict[Cell, Cell] = {}  # procedures that look at nothing
         self._known_calls: dict[Variable, bool] = {}  # whether all uses of a local procedure are calls that fit
 

@@ -20,14 +20,17 @@ from eshkol.types.fitting import fits, proven, resized, sizes_in, solved, substi
 from eshkol.types.kinds import (
     ANY,
     BOOLEAN,
+    HANDLES,
     NEVER,
     NUMBERS,
     REALS,
+    RECORD,
     SOME_PROCEDURE,
     SOME_TENSOR,
     TENSOR,
     Arrow,
     Function,
+    HandleOf,
     ListOf,
     PairOf,
     TensorOf,
@@ -425,6 +428,12 @@ def _match(param: Type, given: Type, chosen: dict[TypeVariable, Type], depth: in
                     if type(other) is VectorOf:
                         _match(item, other.item, chosen, depth + 1)
                 if given is ANY or given.mask & cover(Type(0, (part,))):
+                    _match(item, ANY, chosen, depth + 1)
+            case HandleOf(of_kind, item):
+                for other in given.parts:
+                    if type(other) is HandleOf and HANDLES[of_kind] == HANDLES[other.kind]:
+                        _match(item, other.item, chosen, depth + 1)
+                if given is ANY or given.mask & RECORD:
                     _match(item, ANY, chosen, depth + 1)
             case Function():
                 _match_result(param, given, chosen)

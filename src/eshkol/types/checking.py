@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from eshkol.errors import LanguageError
 from eshkol.lang.core import (
+    OWNERS,
     Call,
     Cell,
     Clause,
@@ -55,6 +56,7 @@ from eshkol.types.kinds import (
     cover,
     flattened,
     function,
+    has_handles,
     join,
     list_of,
     narrowed,
@@ -96,6 +98,7 @@ class Checker(Calls):
         self.entries: dict[int, list[Type]] = {}  # of clauses of procedures: what their arguments are declared to be
         self.called_so: set[int] = set()  # calls whose arguments are of the types that their procedure declares
         self.strict = False
+        self.owning = False  # whether anything is owned, so that owners must be followed
         self.names: dict[str, Type] = {}
         self.values: dict[Cell, Node] = {}
         self.clauses: dict[Variable, Clause] = {}  # of local procedures
@@ -138,10 +141,14 @@ class Checker(Calls):
 
     def _read(self, datum: Any, place: Place | None) -> Type:
         try:
-            return read_type(datum, self.names, place)
+            return self._noted(read_type(datum, self.names, place))
         except LanguageError as error:
             self.refuse(error, True)
             return ANY
+
+    def _noted(self, kind: Type) -> Type:
+        self.owning = self.owning or has_handles(kind)
+        return kind
 
     # ---- variables ---------------------------------------------------------------------------------------------------
 
@@ -166,11 +173,12 @@ class Checker(Calls):
 
     def _find(self, cell: Cell) -> Type:
         own = cell in self.values
+        self.owning = self.owning or cell.library == OWNERS
         if cell.annotation is not None:
             if own:
                 return self._read(cell.annotation, cell.place)
             try:
-                return read_type(cell.annotation, {}, cell.place)
+                return self._noted(read_type(cell.annotation, {}, cell.place))
             except LanguageError:
                 return ANY  # it names types of its own library
         if not own:

@@ -17,6 +17,7 @@ from eshkol.lang.source import Place
 from eshkol.types.kinds import (
     ANY,
     GROUND,
+    HANDLES,
     SPELLINGS,
     Arrow,
     Function,
@@ -25,6 +26,7 @@ from eshkol.types.kinds import (
     TypeVariable,
     ValuesOf,
     function,
+    handle_of,
     join_all,
     list_of,
     pair_of,
@@ -41,7 +43,7 @@ DTYPES = {
     "float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
     "uint64", "bool", "boolean", "complex64", "complex128",
 }  # fmt: skip
-CONSTRUCTORS = ("List", "Vector", "Pair", "->", "Values", "U", "All", "Rec", "Tensor", "case->")
+CONSTRUCTORS = ("List", "Vector", "Pair", "->", "Values", "U", "All", "Rec", "Tensor", "case->", *HANDLES)
 
 Names = Mapping[str, Type]
 
@@ -91,6 +93,8 @@ def _constructed(name: str, datum: List, names: Names, place: Place | None) -> T
                 raise bad(f"{text(datum)} is not like (Vector A) or (Vector A n)", place, kind=BadType)
             length = _size(items[1], datum, place) if len(items) == 2 else None
             return vector_of(read_type(items[0], names, place), length)
+        case "owned" | "linear" | "shared" | "weak":
+            return handle_of(name.capitalize(), *types(1, 1, f"({name.capitalize()} A)"))
         case "u" | "or":
             return join_all(types(1, None, "(U A B ...)"))
         case "values":
