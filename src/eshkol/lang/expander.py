@@ -23,6 +23,7 @@ from eshkol.lang.deep import run_deep
 from eshkol.lang.guesses import undefined
 from eshkol.lang.meanings import CellBinding, FormBinding, LocalBinding, MacroBinding, PatternBinding, Transformer
 from eshkol.lang.namespaces import Frame, Namespace
+from eshkol.lang.reader import BRACES
 from eshkol.lang.report import bad, brief, macro_name, uses_of
 from eshkol.lang.rules import SyntaxRules
 from eshkol.lang.scopes import Ambiguous, Binding, Scope, find_binding
@@ -232,6 +233,12 @@ class Expander:
     def unbound(self, identifier: Syntax, frame: Frame) -> Cell:
         """At a prompt, the cell that someone may define later; an error elsewhere."""
         namespace = frame.namespace
+        if identifier.name == BRACES:
+            raise bad(
+                "braces hold a proposition about sizes, which stands in types alone",
+                identifier,
+                "use ( ) or [ ]; (i : {i < n}) is a parameter with one",
+            )
         if namespace.kind == "repl" and namespace.scope in identifier.scopes and frame.level == 0:
             cell = namespace.cell(identifier.name, identifier.place)
             namespace.bind(identifier.name, CellBinding(cell))
