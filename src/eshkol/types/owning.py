@@ -151,7 +151,8 @@ class Owning:
         was = "was" if gone.sure else "may have been"
         turn = " in an earlier turn of the loop" if gone.earlier else ""
         linear = handle is not None and handle.kind == "Linear" and gone.place is not place
-        message = f"{key.name} is {doing} here, but {was} {gone.verb}{turn}"
+        before = turn or " before"
+        message = f"{key.name} is {doing} here, but {was} {gone.verb}{before}"
         if gone.earlier and gone.place is place:
             message = f"{key.name} is {doing} in every turn of the loop, but is there for one alone"
         if linear and doing in (*ENDS.values(), "given away"):
