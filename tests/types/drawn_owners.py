@@ -23,7 +23,7 @@ class Statement:
     bodies: tuple[list[Statement], ...] = ()
 
 
-class Fault(Exception):  # noqa: N818
+class Fault(Exception):
     """Ownership is violated."""
 
 

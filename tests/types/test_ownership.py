@@ -1,4 +1,4 @@
-"""Ownership: random programs against an interpreter of ownership, whole programs with their output, memory of regions."""
+"""Ownership: random programs against an interpreter of ownership, whole programs and their output, regions."""
 
 from __future__ import annotations
 
@@ -175,7 +175,9 @@ def test_regions(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch:
 @pytest.mark.slow
 def test_ten_million_allocations_stay_flat(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "a.esk"
-    turns = "(define before (%regions-held))(loops 1000)(define (resident) (cdr (assq 'resident-bytes (heap-statistics))))"
+    turns = (
+        "(define before (%regions-held))(loops 1000)(define (resident) (cdr (assq 'resident-bytes (heap-statistics))))"
+    )
     file.write_text(
         "(import (eshkol) (only (eshkol primitives) %regions-held))"
         + REGION.rpartition("(display")[0]

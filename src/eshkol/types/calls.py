@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eshkol.errors import BadType, LanguageError
-from eshkol.lang.core import Call, Cell, Clause, Global, Lambda, Local, Node, Variable
+from eshkol.lang.core import Call, Cell, Clause, Const, Global, Lambda, Local, Node, Variable
 from eshkol.lang.report import bad
 from eshkol.lang.source import Place
 from eshkol.types import numbers
@@ -27,6 +27,7 @@ from eshkol.types.kinds import (
     RECORD,
     SOME_PROCEDURE,
     SOME_TENSOR,
+    SOME_VECTOR,
     TENSOR,
     Arrow,
     Function,
@@ -44,7 +45,9 @@ from eshkol.types.kinds import (
     join_all,
     list_of,
     opened,
+    vector_of,
 )
+from eshkol.types.proving import Proving
 from eshkol.types.sizes import UNKNOWN, names_in
 from eshkol.types.standard import is_standard
 from eshkol.types.wording import Expected, arity, counted, declared_as, kind_name
@@ -71,6 +74,7 @@ class Calls(ABC):
     _loops: dict[Variable, list[Type]]
     _gives: dict[Variable, Type]
     _missing: bool
+    proving: Proving
 
     @abstractmethod
     def synth(self, node: Node) -> Type: ...
@@ -249,6 +253,8 @@ class Calls(ABC):
             found = self.check_node(arg, expected) if kind is None else self.require(arg, kind, expected)
             found = self.used(found)
             all_proven = all_proven and (param is ANY or proven(found, param) or id(arg) in self.checks)
+        if arrow.where:
+            all_proven = self.proving.asked(node, arrow, sizes, name) and all_proven
         if declared and all_proven:
             self.called_so.add(id(node))
         else:
@@ -334,6 +340,28 @@ class Calls(ABC):
         record = self.records.get(kind.cell) if type(kind) is Global else None
         self._all(node.args)
         return ANY if record is None else record
+
+    def _vector(self, node: Call) -> Type:
+        """(vector x ...) has as many elements as arguments."""
+        item = join_all(self._all(node.args))
+        return vector_of(item if node.args else ANY, len(node.args))
+
+    def _vector_of_size(self, node: Call) -> Type | None:
+        """(make-vector n x), of a size that is known."""
+        term = self.proving.term(node.args[0]) if node.args else None
+        if term is None or term.factors or len(node.args) != 2 or term.constant < 0:
+            return None
+        return vector_of(self._all(node.args)[1], term.constant)
+
+    def _indexed(self, node: Call) -> Type | None:
+        """(vector-ref v i) and (vector-set! v i x): the index may certainly be wrong; else they are as others."""
+        if len(node.args) >= 2 and type(node.args[1]) in (Const, Local, Call):
+            kind = self.synth(node.args[0]) if type(node.args[0]) in (Local, Global, Const) else ANY
+            self.synth(node.args[1])
+            name = node.procedure.cell.name  # type: ignore[attr-defined]
+            if kind is not ANY and proven(kind, SOME_VECTOR):
+                self.proving.index(node, node.args[0], kind, node.args[1], name)
+        return None
 
     def _append(self, node: Call) -> Type:
         """Lists, the last of which may be anything, and is then their end."""
@@ -465,6 +493,10 @@ def _match_result(param: Type, given: Type, chosen: dict[TypeVariable, Type]) ->
 
 
 _SPECIAL: dict[str, Callable[[Calls, Call], Type | None]] = {
+    "vector": Calls._vector,
+    "make-vector": Calls._vector_of_size,
+    "vector-ref": Calls._indexed,
+    "vector-set!": Calls._indexed,
     "%record": Calls._record_made,
     "append": Calls._append,
     "values": Calls._values,

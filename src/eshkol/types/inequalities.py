@@ -1,14 +1,14 @@
 """Linear arithmetic over the integers: whether inequalities, equalities and congruences can hold together.
 
-Comes in: a conjunction of constraints over named integers. Goes out: whether some integers satisfy it, exactly, or None
-where finding out takes too long; and what follows from facts. Nothing here knows of types: `sizes.py` writes what is said
-about sizes as constraints, and `proving.py` asks.
+Comes in: a conjunction of constraints over named integers. Goes out: whether some integers satisfy it, exactly, or
+None where finding out takes too long; and what follows from facts. Nothing here knows of types: `sizes.py` writes
+what is said about sizes as constraints, and `proving.py` asks.
 
-The method is Pugh's Omega test. Equalities are solved first, by substitution; a congruence is an equality with one more
-unknown. Then variables are eliminated one by one from the inequalities, as Fourier and Motzkin do: what bounds a variable
-from below is set against what bounds it from above. For rationals that is exact. For integers it is where one of the two
-factors is 1; elsewhere the stricter condition that certainly leaves an integer between them (the dark shadow) is tried,
-and if that fails, the few integers close to a lower bound, one by one (splinters).
+The method is Pugh's Omega test. Equalities are solved first, by substitution; a congruence is an equality with one
+more unknown. Then variables are eliminated one by one from the inequalities, as Fourier and Motzkin do: what bounds a
+variable from below is set against what bounds it from above. For rationals that is exact. For integers it is where
+one of the two factors is 1; elsewhere the stricter condition that certainly leaves an integer between them (the dark
+shadow) is tried, and if that fails, the few integers close to a lower bound, one by one (splinters).
 """
 
 from __future__ import annotations

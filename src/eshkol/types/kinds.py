@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 # ---- bits: kinds of values, each of which excludes the others --------------------------------------------------------
 
@@ -132,6 +133,7 @@ class Arrow:
     result: Type
     optional: int = 0
     variables: tuple[TypeVariable, ...] = ()
+    where: tuple[Any, ...] = ()  # propositions about what it is given (`propositions.Where`)
 
     def takes(self, count: int) -> bool:
         return len(self.params) - self.optional <= count and (self.rest is not None or count <= len(self.params))
@@ -401,6 +403,17 @@ def flattened(kind: Type, depth: int = DEEPEST) -> Type:
     return Type(kind.mask, tuple(parts))
 
 
+def grown(kind: Type) -> Type:
+    """What a variable of a loop may become: counters go up and down."""
+    if kind is ANY or not kind.mask & NUMBERS:
+        return kind
+    mask = kind.mask
+    if mask & INTEGERS:
+        naturals = mask & INTEGERS & ~NATURALS == 0
+        mask |= NATURALS if naturals else INTEGERS
+    return Type(mask, kind.parts)
+
+
 def narrowed(kind: Type, by: Type) -> Type:
     """What of a type a predicate lets pass that says `by`."""
     if kind is ANY or by is ANY:
@@ -468,5 +481,7 @@ def can_meet(a: Type, b: Type) -> bool:
     if not common:
         return any(type(p) is ValuesOf for p in (*a.parts, *b.parts))
     if common == RECORD and not (a.mask | b.mask) & RECORD:
-        return any(_alike(p, q) for p in opened(a).parts for q in opened(b).parts if COVER[type(p)] == COVER[type(q)] == RECORD)
+        return any(
+            _alike(p, q) for p in opened(a).parts for q in opened(b).parts if COVER[type(p)] == COVER[type(q)] == RECORD
+        )
     return True

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from eshkol.errors import BadOwnership, LanguageError
 from eshkol.lang.core import (
     Call,
-    Cell,
     Clause,
     DefineGlobal,
     Global,
@@ -436,7 +435,9 @@ class Owning:
         else:
             message = f"{variable.name} is linear, but only on some ways does anyone take it over"
             notes = [(f"here it is {gone.verb}:", gone.place)]
-        self.refuse(message, variable.place, f"(drop {variable.name}) ends it, (move {variable.name}) hands it on", notes)
+        self.refuse(
+            message, variable.place, f"(drop {variable.name}) ends it, (move {variable.name}) hands it on", notes
+        )
 
     def _outlives(self, owner: Variable, body: Node) -> None:
         place = next((tail.place for tail in tails(body)), body.place)
@@ -488,7 +489,8 @@ class Owning:
         if len(self._loops) >= MOST_NESTED:
             self._lambda(value, state)
             return _NOTHING
-        self._loops[loop] = turns = []
+        turns: list[State] = []
+        self._loops[loop] = turns
         try:
             after = state.copy()
             lent = self.value(clause.body, after)
@@ -512,5 +514,3 @@ class Owning:
         if state.alive:
             self._loops[loop].append(state.copy())
         return _NOTHING
-
-

@@ -18,6 +18,7 @@ from eshkol.types.kinds import (
     ANY,
     GROUND,
     HANDLES,
+    NAT,
     SPELLINGS,
     Arrow,
     Function,
@@ -33,6 +34,7 @@ from eshkol.types.kinds import (
     tensor_of,
     vector_of,
 )
+from eshkol.types.propositions import Proposition, Where, braces_in, is_braces, read_proposition
 from eshkol.types.sizes import Size, size_of
 
 ARROWS = ("->", "→")
@@ -55,6 +57,9 @@ def read_type(datum: Any, names: Names, place: Place | None) -> Type:
         if found is None:
             raise _unknown(datum.name, names, place)
         return found
+    if is_braces(datum):
+        read_proposition(datum, place)
+        return NAT
     if isinstance(datum, List) and datum.items and datum.tail is None and isinstance(datum.items[0], Symbol):
         return _constructed(datum.items[0].name, datum, names, place)
     raise bad(f"{text(datum)} is no type", place, "types are names, such as Float64, and (List Float64)", kind=BadType)
@@ -117,6 +122,8 @@ def _constructed(name: str, datum: List, names: Names, place: Place | None) -> T
 
 
 def _size(item: Any, datum: Any, place: Place | None) -> Size:
+    if is_braces(item):
+        return read_proposition(item, place).subject
     try:
         return size_of(item)
     except ValueError:
@@ -155,6 +162,11 @@ def _polymorphic(datum: List, names: Names, place: Place | None) -> Type:
     return function(*(Arrow(a.params, a.rest, a.result, a.optional, (*bound, *a.variables)) for a in arrows))
 
 
+def _about(proposition: Proposition, index: int, is_param: bool, place: Place | None) -> Where:
+    params = ((proposition.subject, index),) if is_param else ()
+    return Where(proposition, params, index if is_param else None, place)
+
+
 def _arrow(datum: List, names: Names, place: Place | None) -> Type:
     """`(-> A B ... R)`; `A *` is any number of them, `[A]` (a list of one type) one that may be left out."""
     items = [item for item in datum.items[1:] if not (isinstance(item, Symbol) and item.name in ARROWS)]
@@ -168,10 +180,16 @@ def _arrow(datum: List, names: Names, place: Place | None) -> Type:
         rest = read_type(before[-2], names, place)
         before = before[:-2]
     params, optional = [], 0
+    where = [
+        _about(proposition, index, is_braces(item), place)
+        for index, item in enumerate(before)
+        for datum_ in braces_in(item)
+        for proposition in (read_proposition(datum_, place),)
+    ]
     for item in before:
         left_out = isinstance(item, List) and len(item.items) == 1
         if optional and not left_out:
             raise bad(f"{text(datum)}: what may be left out stands last", place, kind=BadType)
         optional += left_out
         params.append(read_type(item.items[0] if left_out else item, names, place))
-    return function(Arrow(tuple(params), rest, read_type(last, names, place), optional))
+    return function(Arrow(tuple(params), rest, read_type(last, names, place), optional, (), tuple(where)))

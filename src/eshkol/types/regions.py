@@ -1,12 +1,13 @@
 """Who may still have the memory of a region when it ends.
 
-Comes in: a unit that was checked, and its checker. Goes out: errors about memory that certainly leaves its region, and the
-calls of `region-alloc` of which it is certain that no one has what they gave when the region ends (`Regions.contained`):
-those alone get memory of the region (`contain`); all others are left to the collector, which `eshkol run --why` says.
+Comes in: a unit that was checked, and its checker. Goes out: errors about memory that certainly leaves its region,
+and the calls of `region-alloc` of which it is certain that no one has what they gave when the region ends
+(`Regions.contained`): those alone get memory of the region (`contain`); all others are left to the collector, which
+`eshkol run --why` says.
 
-Values flow along edges: from where memory is made to variables, parameters, results of procedures and, where it is not
-known what becomes of them, outside. Only what is written within the body of a region is followed, and procedures of the
-same unit that are called from there.
+Values flow along edges: from where memory is made to variables, parameters, results of procedures and, where it is
+not known what becomes of them, outside. Only what is written within the body of a region is followed, and procedures
+of the same unit that are called from there.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ HARMLESS = frozenset({
     "bitwise-xor", "arithmetic-shift", "string-length", "char->integer", "integer->char", "exact", "inexact", "sqrt",
     "region-alloc", "region-used",
 })  # fmt: skip
-CALLING = frozenset({"for-each", "map", "vector-for-each", "vector-map", "fold", "fold-left", "dynamic-wind", "string-for-each"})
+CALLING = frozenset(
+    {"for-each", "map", "vector-for-each", "vector-map", "fold", "fold-left", "dynamic-wind", "string-for-each"}
+)
 
 
 class Regions:
@@ -297,4 +300,3 @@ def explained(unit: Unit) -> list[str]:
                 found.append((node.place.start, f"{where}: left to the collector, since it may leave the region"))
         todo += children(node)
     return [text for _, text in sorted(found)]
-

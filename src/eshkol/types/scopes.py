@@ -1,10 +1,11 @@
 """The ends of scopes, written into a program: owners end and borrows are given back where their variables do.
 
-Comes in: the forms of a unit whose owners were looked at (`owning.py`), and its checker. Goes out: the same forms, changed
-in place. A form that binds owners, shared references or borrows becomes a call of `%scope` with a procedure of the
-scope; `%keep` has an owner end with it, `%alias` counts one more variable of a shared reference, and `%lent` has a borrow
-given back. A call that is given borrows is a scope of its own, unless it calls a primitive, which is over before anyone
-else could look. What moves or drops is told its place, so that an error later can say where that was.
+Comes in: the forms of a unit whose owners were looked at (`owning.py`), and its checker. Goes out: the same forms,
+changed in place. A form that binds owners, shared references or borrows becomes a call of `%scope` with a procedure
+of the scope; `%keep` has an owner end with it, `%alias` counts one more variable of a shared reference, and `%lent`
+has a borrow given back. A call that is given borrows is a scope of its own, unless it calls a primitive, which is
+over before anyone else could look. What moves or drops is told its place, so that an error later can say where that
+was.
 """
 
 from __future__ import annotations
@@ -163,4 +164,3 @@ class Scopes:
 def _written(place: Place) -> str:
     line, column = place.source.position(place.start)
     return f"{place.source.name}:{line}:{column}"
-
