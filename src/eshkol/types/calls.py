@@ -363,6 +363,10 @@ class Calls(ABC):
                 self.proving.index(node, node.args[0], kind, node.args[1], name)
         return None
 
+    def _region(self, node: Call) -> Type:
+        """A region gives what its body gives."""
+        return self._result_of(self._all(node.args)[-1])
+
     def _append(self, node: Call) -> Type:
         """Lists, the last of which may be anything, and is then their end."""
         kinds = self._all(node.args)
@@ -498,6 +502,7 @@ _SPECIAL: dict[str, Callable[[Calls, Call], Type | None]] = {
     "vector-ref": Calls._indexed,
     "vector-set!": Calls._indexed,
     "%record": Calls._record_made,
+    "%with-region": Calls._region,
     "append": Calls._append,
     "values": Calls._values,
     "call-with-values": Calls._call_with_values,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from eshkol.errors import BadType, LanguageError
 from eshkol.lang.core import Call, Clause, Const, Global, If, Local, Node, Variable
@@ -32,18 +32,25 @@ from eshkol.types.propositions import Where, braces_in, is_braces, linear, read_
 from eshkol.types.sizes import UNKNOWN
 from eshkol.types.standard import is_standard
 
-if TYPE_CHECKING:
-    from eshkol.types.checking import Checker
-
 COMPARED = {"<": less, "<=": at_most, "=": equal}
 ONE, ZERO = Linear((), 1), Linear((), 0)
 MOST_FACTS = 40
 
 
+class Asking(Protocol):
+    """A checker, as far as facts about integers are concerned."""
+
+    known: dict[Variable, Type]
+    kinds: dict[Variable, Type]
+
+    def synth(self, node: Node) -> Type: ...
+    def refuse(self, error: LanguageError, declared: bool) -> None: ...
+
+
 class Proving:
     """Facts about integers, and questions."""
 
-    def __init__(self, checker: Checker) -> None:
+    def __init__(self, checker: Asking) -> None:
         self.checker = checker
         self.facts: list[Constraint] = []
         self.wheres: dict[int, list[Where]] = {}  # of clauses, by identity

@@ -159,7 +159,6 @@ TABLE = """
 ((owned? shared? weak-ref? region?) (-> Any Boolean))
 ((owner-alive?) (-> (U (Owned Any) (Shared Any)) Boolean))
 ((shared-count) (-> (Shared Any) Nat))
-((%with-region) (All (a) (-> Any Nat (-> Any a) a)))
 ((region-alloc) (-> Nat [Any] Bytevector))
 ((bytevector-ieee-double-native-ref) (-> Bytevector Nat Float64))
 ((bytevector-ieee-double-native-set!) (-> Bytevector Nat Float64 Void))
