@@ -103,7 +103,7 @@ class Scopes:
     def _lasting(self, variables: Sequence[Variable], values: Sequence[Node]) -> int:
         """How many of these bindings end with their scope."""
         return sum(
-            ends(self.checker, variable) or self._lends(value) is not None
+            ends(self.checker, variable) or _upgrades(value) or self._lends(value) is not None
             for variable, value in zip(variables, values, strict=True)
         )
 
@@ -118,10 +118,10 @@ class Scopes:
         if mutable is not None:
             return self._lent(value, mutable, scope)  # type: ignore[arg-type]
         handle, key = handle_of_key(self.checker, variable), key_of(value)
-        made = self.changed(value)
-        if handle is None or handle.kind == "Weak":
+        upgraded, made = _upgrades(value), self.changed(value)
+        if not upgraded and (handle is None or handle.kind == "Weak"):
             return made
-        if handle.kind == "Shared" and key is not None:
+        if handle is not None and handle.kind == "Shared" and key is not None:
             return self._make("%alias", value.place, self._named(scope), made, self._name(variable))
         return made if scope is None else self._keep(scope, variable, made)
 
@@ -159,6 +159,11 @@ class Scopes:
                 node.args[index] = self._lent(arg, mutable, scope)  # type: ignore[arg-type]
                 lent += 1
         return self._scope(node.place, scope, node) if lent else node
+
+
+def _upgrades(value: Node) -> bool:
+    """Whether a form gives a shared reference, or nothing, although its type may not say so."""
+    return form_of(value) == "weak-upgrade"
 
 
 def _written(place: Place) -> str:
