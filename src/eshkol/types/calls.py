@@ -52,6 +52,8 @@ from eshkol.types.sizes import UNKNOWN, names_in
 from eshkol.types.standard import is_standard
 from eshkol.types.wording import Expected, arity, counted, declared_as, kind_name
 
+AGAIN = Type(0)  # what a loop gives that is being looked at: nothing, unless it comes back
+_PLAIN = frozenset({Const, Local, Global, Call})  # forms whose type does not depend on what is expected of them
 _QUANTITY = Type(NUMBERS | TENSOR)
 _LIST = list_of(ANY)
 MOST_MATCHED = 64  # levels of pairs in an argument that are looked at for type variables
@@ -74,6 +76,7 @@ class Calls(ABC):
     _loops: dict[Variable, list[Type]]
     _gives: dict[Variable, Type]
     _missing: bool
+    _counts: dict[tuple[Cell, int], bool]
     proving: Proving
 
     @abstractmethod
@@ -248,8 +251,13 @@ class Calls(ABC):
         for index, arg in enumerate(args):
             param = substituted(arrow.param(index), chosen) if chosen else arrow.param(index)
             param = resized(param, sizes)
-            expected = self._argument(name, param, index, len(args), place, clause, declared)
             kind = known.get(id(arg))
+            if kind is None and type(arg) in _PLAIN:
+                kind = known[id(arg)] = self.synth(arg)
+            if kind is not None and kind is not AGAIN and (kind is param or proven(kind, param)):
+                self.checks.pop(id(arg), None)
+                continue
+            expected = self._argument(name, param, index, len(args), place, clause, declared)
             found = self.check_node(arg, expected) if kind is None else self.require(arg, kind, expected)
             found = self.used(found)
             all_proven = all_proven and (param is ANY or proven(found, param) or id(arg) in self.checks)
@@ -289,16 +297,33 @@ class Calls(ABC):
         blamed = f"{name} takes {kind_name(kind)} {what}".rstrip() + ", but is given" if declared else ""
         return Expected(kind, f"{name} takes", what, where, declared, False, blamed)
 
+    def _takes(self, cell: Cell, count: int) -> bool:
+        """Whether a procedure of arithmetic takes so many arguments."""
+        found = self._counts.get((cell, count))
+        if found is None:
+            arrows = [a for p in self.cell_type(cell).parts if type(p) is Function for a in p.arrows]
+            found = self._counts[cell, count] = not arrows or any(arrow.takes(count) for arrow in arrows)
+        return found
+
     # ---- arithmetic --------------------------------------------------------------------------------------------------
 
     def _arithmetic(self, node: Call, name: str) -> Type:
         kinds = self._all(node.args)
-        row = self.cell_type(node.procedure.cell)  # type: ignore[attr-defined]
-        arrows = [a for p in row.parts if type(p) is Function for a in p.arrows]
-        if arrows and not any(arrow.takes(len(kinds)) for arrow in arrows):
+        cell = node.procedure.cell  # type: ignore[attr-defined]
+        if not self._takes(cell, len(kinds)):
+            arrows = [a for p in self.cell_type(cell).parts if type(p) is Function for a in p.arrows]
             self.refuse(arity(name, _ways(arrows), len(kinds), node, None), False)
             return NEVER
         wanted = _REAL_QUANTITY if name in numbers.OF_REALS else _QUANTITY
+        masks = [kind.mask for kind in kinds]
+        number = wanted.mask & ~TENSOR
+        if all(mask and not mask & ~number and not kind.parts for mask, kind in zip(masks, kinds, strict=True)):
+            for arg in node.args:
+                self.checks.pop(id(arg), None)
+            if name in numbers.COMPARISONS:
+                return BOOLEAN
+            found = numbers.result_of(name, masks)
+            return ANY if found is None else Type(found)
         tensors = any(kind.mask & TENSOR or _has_shape(kind) for kind in kinds if kind is not ANY)
         if not tensors:
             wanted = Type(wanted.mask & ~TENSOR)

@@ -36,7 +36,7 @@ from eshkol.lang.core import (
     Variable,
 )
 from eshkol.lang.source import Place
-from eshkol.types.calls import Calls
+from eshkol.types.calls import AGAIN, Calls
 from eshkol.types.constants import constant_type
 from eshkol.types.fitting import fits, function_in, proven, wanted_arrow
 from eshkol.types.kinds import (
@@ -69,7 +69,6 @@ from eshkol.types.wording import Expected, declared_as, gives, mismatch
 
 MOST_NESTED = 3  # loops within loops of which this is found out: each multiplies the turns of the others
 MOST_TURNS = 4  # of a loop whose variables find their types; then they are Any
-AGAIN = Type(0)  # what a loop gives that is being looked at: nothing, unless it comes back
 
 RECORD_READER, RECORD_WRITER, RECORD_TEST = "%record-ref", "%record-set!", "%record?"
 
@@ -112,6 +111,7 @@ class Checker(Calls):
             Let: self._let, Letrec: self._letrec, Lambda: self._lambda, Call: self._call_node,
             SetLocal: self._set_local, SetGlobal: self._set_global, DefineGlobal: self._define,
         }  # fmt: skip
+        self._counts: dict[tuple[Cell, int], bool] = {}
         self.proving = Proving(self)
         self._collect()
 

@@ -273,6 +273,9 @@ class Proving:
         length = self.length(vector) if size is None else None if size == UNKNOWN else linear(size)
         if term is None or length is None or (term.factors and not self.facts):
             return
+        said = {name for fact in self.facts for name, _ in fact.sum.factors}
+        if any(total.factors and not any(n in said for n, _ in total.factors) for total in (term, length)):
+            return  # nothing is known of it that could exclude anything
         goals = [at_most(ZERO, term), less(term, length)]
         known = self._known(goals)
         if not any(excludes(known, goal) for goal in goals) or satisfiable(known) is False:
