@@ -118,6 +118,14 @@ PROGRAMS = {
         (display (if (weak-upgrade weak) 'there 'gone))""",
         "theregone",
     ),
+    "a borrow of unknown type is looked at": (
+        """(define (id x) x)
+        (define (half (x : Float64)) : Float64 (/ x 2.0))
+        (define o (id (owned "text")))
+        (display (guard (e (#t (error-object-message e))) (half (borrow o))))
+        (display (guard (e (#t (error-object-message e))) (let ((b : Float64 (borrow o))) b)))""",
+        "half takes a Float64 as x, but is givenb is declared to be a Float64, but is",
+    ),
     "borrows are counted where the checker knows nothing": (
         """(define (drop-it box) (guard (e (#t (display (error-object-message e)))) (drop (unbox box))))
         (define o (owned (vector 1)))

@@ -137,7 +137,10 @@ class Scopes:
         return Const(None, False) if scope is None else Local(None, scope)
 
     def _lent(self, node: Call, mutable: bool, scope: Variable | None) -> Node:
-        return self._make("%lent", node.place, self._named(scope), self.changed(node.args[0]), Const(None, mutable))
+        """The same form, since a check of its value may be known by it."""
+        node.args = [self._named(scope), self.changed(node.args[0]), Const(None, mutable)]
+        node.procedure = Global(node.procedure.place, self._of_owners("%lent"))
+        return node
 
     def _call(self, node: Call) -> Node:
         name = form_of(node)
