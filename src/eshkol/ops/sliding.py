@@ -1,24 +1,65 @@
-"""Windows that slide along an axis: copied in pieces where few make up a window, else looked up."""
+"""Windows that slide along an axis: joined of pieces where few make up a window, so that its derivative is, too."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from eshkol.errors import ShapeError
 from eshkol.ops import shapes
 from eshkol.ops.axes import moveaxis
-from eshkol.ops.indexing import GROUP, take
+from eshkol.ops.creation import full
+from eshkol.ops.indexing import GROUP, scatter_into
 from eshkol.ops.joining import along, concatenate
 from eshkol.ops.movement import reshape
-from eshkol.ops.row import Value, composite, sample
+from eshkol.ops.row import Aval, HasAval, Linear, Pull, Value, composite, primitive, sample
 from eshkol.ops.slicing import slice_
 
 WIDE_PIECE = 8  # elements of a piece that is worth being copied by itself
 MOST_PIECES = 8  # of a window
 _ANY = ("bool", "int", "float", "complex")
+
+
+class Sliding(NamedTuple):
+    """Along which axis, how many elements a window has, and how far windows are apart."""
+
+    axis: int
+    size: int
+    step: int
+
+    def number(self, extent: int) -> int:
+        return (extent - self.size) // self.step + 1
+
+    def places(self, extent: int) -> Any:
+        return np.arange(self.number(extent))[:, None] * self.step + np.arange(self.size)
+
+
+def _infer(a: Sliding, x: HasAval) -> Aval:
+    return Aval((*x.shape[: a.axis], a.number(x.shape[a.axis]), a.size, *x.shape[a.axis + 1 :]), x.dtype)
+
+
+def _transpose(a: Sliding, ct: Any, k: int, x: HasAval) -> Any:
+    return scatter_into(full(ct, x.shape, 0), ct.literal(a.places(x.shape[a.axis])), ct, a.axis, True)
+
+
+def _pull(e: Any, a: Sliding, i: Any, x: Any) -> Any:
+    return x([*i[: a.axis], i[a.axis] * a.step + i[a.axis + 1], *i[a.axis + 2 :]])
+
+
+@primitive(
+    group=GROUP, infer=_infer, derivative=Linear(_transpose), dtypes=_ANY, method=False, moves=True, of_complex=True,
+    batch=lambda a, inputs, batched: windows_along(inputs[0], a.axis + 1, a.size, a.step), lower=Pull(_pull),
+    reference=lambda a, x: np.take(x, a.places(x.shape[a.axis]), a.axis),
+    samples=(sample((5,), axis=0, size=3), sample((2, 7, 2), axis=1, size=3, step=2), sample((4,), axis=0, size=4)),
+)  # fmt: skip
+def windows_along(x: Value, axis: int, size: int, step: int = 1) -> Sliding:
+    """Every run of `size` elements along an axis, `step` apart: two axes, windows and their elements, in its place."""
+    axis = shapes.axis(axis, x.ndim)
+    if not 1 <= size <= x.shape[axis] or step < 1:
+        raise ShapeError(f"no windows of {size}, {step} apart, lie along axis {axis} of shape {list(x.shape)}")
+    return Sliding(axis, int(size), int(step))
 
 
 def _sliding_window(x: Any, size: int, axis: int = -1, step: int = 1) -> Any:
@@ -41,9 +82,7 @@ def sliding_window(x: Value, size: int, axis: int = -1, step: int = 1) -> Any:
     piece = math.gcd(size, step)
     if piece >= WIDE_PIECE and size // piece <= MOST_PIECES:
         return moveaxis(_windows_of_pieces(x, size, axis, step, piece), axis + 1, -1)
-    starts = np.arange(0, x.shape[axis] - size + 1, step)
-    windows = take(x, x.literal(starts[:, None] + np.arange(size)), axis)
-    return moveaxis(windows, axis + 1, -1)
+    return moveaxis(windows_along(x, axis, size, step), axis + 1, -1)
 
 
 def _windows_of_pieces(x: Value, size: int, axis: int, step: int, piece: int) -> Any:
