@@ -214,6 +214,10 @@ class BadType(LanguageError):
     """A value is not of the type that is expected where it stands, or what should be a type is none."""
 
 
+class BadOwnership(LanguageError):
+    """A value is used after its owner gave it away or ended, is lent to two at once, or leaves its scope or region."""
+
+
 class UnboundName(BadSyntax):
     """A name that no one defines."""
 

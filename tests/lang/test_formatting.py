@@ -242,6 +242,7 @@ FOUND = (
     "'(x x [\n 1 ] x ; note\n . x )",
     "(define-thing\n #| block |#  x  . x ) ",
     "#((while #| block |# x x\n       x x)) ",
+    "(define (f (v : (Vector A {n % 8 = 0})) (i : {0 <=\n i <  n})) : A (g i))",
 )
 
 
@@ -257,7 +258,25 @@ def test_deep_programs() -> None:
     check("'" * 2000 + "x")
 
 
-@pytest.mark.parametrize("text", ["(a", "a)", '"a', "(a]", "'", "(. a)", "#u8(300)", "#|", "#0#", "1/0", "(a . b c)"])
+UNREADABLE = (
+    "(a",
+    "a)",
+    "{a",
+    "(a}",
+    "{a . b}",
+    '"a',
+    "(a]",
+    "'",
+    "(. a)",
+    "#u8(300)",
+    "#|",
+    "#0#",
+    "1/0",
+    "(a . b c)",
+)
+
+
+@pytest.mark.parametrize("text", UNREADABLE)
 def test_what_cannot_be_read_is_an_error_with_its_place(text: str) -> None:
     with pytest.raises(ReadError) as found:
         laid_out(f"x\n{text}")

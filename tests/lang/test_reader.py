@@ -165,7 +165,6 @@ def test_fold_case_leaves_characters_and_strings() -> None:
         ("#e#e1", (0, 5), "not a number", False),
         ("#!foo", (0, 5), "unknown directive #!foo", False),
         ("#12", (0, 3), "datum label", False),
-        ("{a}", (0, 1), "braces", False),
         ("a “b”", (2, 3), "curly quote", False),
         ("ab\u202ec", (2, 3), "U+202E", False),
         ("a\u200bb", (1, 2), "U+200B", False),

@@ -249,10 +249,12 @@ def _program(file: str | None) -> str:
 def _say_why(session: Session, source: Source) -> None:
     """Print what the code generator makes of a program's procedures."""
     from eshkol.codegen.compiling import explained
+    from eshkol.types import regions
 
     module = session.world.program(source)
     assert module.unit is not None
-    print(*explained(module.unit), sep="\n", file=sys.stderr)
+    memory = regions.explained(module.unit)  # before the code generator makes other forms of it
+    print(*explained(module.unit), *memory, sep="\n", file=sys.stderr)
 
 
 def _debug(file: str, options: argparse.Namespace) -> int:

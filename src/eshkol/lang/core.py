@@ -13,6 +13,8 @@ from typing import Any
 
 from eshkol.lang.source import Place
 
+OWNERS = "(eshkol owners)"  # the library whose procedures say who owns what; units that use it are checked
+
 Datum = Any  # what `lang/datum.py` describes: the Python form of Scheme data
 
 

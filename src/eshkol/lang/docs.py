@@ -26,7 +26,7 @@ CALCULUS = ("calculus", "calculus/custom", "calculus/checkpoints", "calculus/gra
 IMPLEMENTED = (
     "control", "syntax", "lists", "sequences", "tables", "system", "notebook", "python", *CALCULUS, *TENSORS,
     "ahead", *LEARNING, "data", "checkpoints", "serialization",
-    "profiling", "parallel", "threads",
+    "profiling", "parallel", "threads", "owners",
 )  # fmt: skip
 APART = ("compat", "plot", "testing")  # libraries that programs import by name, above (eshkol)
 SRFI = ("1", "69", "133")

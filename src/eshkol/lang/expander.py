@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterable
 from eshkol.errors import AmbiguousName, BadSyntax, LanguageError, UnboundName
 from eshkol.lang import derived, forms, records, syntax_case
 from eshkol.lang.bodies import LocalBody, UnitBody, take_back
-from eshkol.lang.core import Call, Cell, Const, Global, Lambda, Local, Node, Unit
+from eshkol.lang.core import OWNERS, Call, Cell, Const, Global, Lambda, Local, Node, Unit
 from eshkol.lang.datum import Labelled, List, Symbol, Vector
 from eshkol.lang.deep import run_deep
 from eshkol.lang.guesses import undefined
 from eshkol.lang.meanings import CellBinding, FormBinding, LocalBinding, MacroBinding, PatternBinding, Transformer
 from eshkol.lang.namespaces import Frame, Namespace
+from eshkol.lang.reader import BRACES
 from eshkol.lang.report import bad, brief, macro_name, uses_of
 from eshkol.lang.rules import SyntaxRules
 from eshkol.lang.scopes import Ambiguous, Binding, Scope, find_binding
@@ -167,6 +168,8 @@ class Expander:
                 raise self._other_level(syntax)
             return Local(syntax.place, binding.variable)
         if isinstance(binding, CellBinding):
+            if binding.cell.library == OWNERS:
+                self._owns(frame)
             return Global(syntax.place, binding.cell)
         if binding is None:
             return Global(syntax.place, self.unbound(syntax, frame))
@@ -178,6 +181,11 @@ class Expander:
         if isinstance(binding, PatternBinding):
             raise bad(f"the pattern variable `{name}` stands outside of a template", syntax, f"write #'{name}")
         raise bad(f"`{name}` is syntax, not a variable", syntax, f"use it as ({name} ...)")
+
+    def _owns(self, frame: Frame) -> None:
+        """What says who owns what is checked as types are."""
+        if frame.namespace.name != OWNERS:
+            frame.namespace.typed = True
 
     def _other_level(self, syntax: Syntax) -> LanguageError:
         return bad(
@@ -225,6 +233,12 @@ class Expander:
     def unbound(self, identifier: Syntax, frame: Frame) -> Cell:
         """At a prompt, the cell that someone may define later; an error elsewhere."""
         namespace = frame.namespace
+        if identifier.name == BRACES:
+            raise bad(
+                "braces hold a proposition about sizes, which stands in types alone",
+                identifier,
+                "use ( ) or [ ]; (i : {i < n}) is a parameter with one",
+            )
         if namespace.kind == "repl" and namespace.scope in identifier.scopes and frame.level == 0:
             cell = namespace.cell(identifier.name, identifier.place)
             namespace.bind(identifier.name, CellBinding(cell))

@@ -30,6 +30,8 @@ PREFIXES = {
     "UNSYNTAX_SPLICING": "unsyntax-splicing",
 }
 OPENERS = {"OPEN": "(", "OPEN_VECTOR": "#(", "OPEN_BYTES": "#u8("}
+CLOSERS = {"[": "]", "{": "}"}
+BRACES = "{}"  # the first item of what stands in braces, which only types understand: {i < n}
 LONGEST_INTEGER = 4000  # digits; Python refuses to read much longer ones, the runtime does not
 
 _INTEGER = re.compile(r"[+-]?[0-9]+\Z")
@@ -124,20 +126,24 @@ class _Parser:
             raise self.error(f"this {token.text} closes nothing", token, "take it away, or open a list before it")
         top = self.stack.pop()
         opener = top.token.text or OPENERS[top.token.kind]
-        if (opener == "[") != (token.text == "]"):
+        closer = CLOSERS.get(opener, ")")
+        if closer != token.text:
             raise self.error(
                 f"{opener} is closed by {token.text}",
                 token,
-                f"write {']' if opener == '[' else ')'} here",
+                f"write {closer} here",
                 notes=((f"the {opener} is here:", self.place(top.token.start, top.token.end)),),
             )
         place = self.place(top.token.start, token.end)
-        if top.dotted is not None and (top.tail is None or top.token.kind != "OPEN"):
+        if top.dotted is not None and (top.tail is None or top.token.kind != "OPEN" or opener == "{"):
             raise self.error("a dot stands before the last datum of a list", top.dotted)
         if top.token.kind == "OPEN_VECTOR":
             syntax = Syntax(Vector(top.items), NO_SCOPES, place)
         elif top.token.kind == "OPEN_BYTES":
             syntax = Syntax(self.octets(top.items), NO_SCOPES, place)
+        elif opener == "{":
+            name = identifier(BRACES, NO_SCOPES, self.place(top.token.start, top.token.end))
+            syntax = Syntax(List((name, *top.items)), NO_SCOPES, place)
         elif top.tail is not None:
             syntax = syntax_join(top.items, top.tail, place)
         else:
@@ -188,7 +194,7 @@ class _Parser:
         last = self.stack[-1].token
         if not lists or lists[-1] is not last:
             raise self.error(f"nothing follows this {self.written(last)}", last, kind=UnfinishedInput)
-        missing = "".join("]" if token.text == "[" else ")" for token in reversed(lists))
+        missing = "".join(CLOSERS.get(token.text, ")") for token in reversed(lists))
         missing = missing if len(missing) < 20 else f"{len(missing)} parentheses"
         hint = f"{missing} missing at the end"
         starts = [item.place.start for entry in self.stack for item in entry.items if item.place is not None]

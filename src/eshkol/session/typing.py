@@ -8,8 +8,9 @@ units that are to run, checks at the borders of typed code (`settle`); the types
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from eshkol.errors import BadType, LanguageError
@@ -25,6 +26,9 @@ from eshkol.runtime import functions
 from eshkol.types.borders import Borders
 from eshkol.types.checking import Checker
 from eshkol.types.kinds import ANY, Type, shown
+from eshkol.types.owning import Owning
+from eshkol.types.regions import Regions
+from eshkol.types.scopes import Scopes
 
 if TYPE_CHECKING:
     from eshkol.lang.world import World
@@ -43,7 +47,23 @@ def settle(session: HasWorld, unit: Unit) -> None:
     for error in checker.errors:
         if id(error) in checker.declared_errors:
             raise error
-    run_deep(Borders(unit, checker, session.world.primitive, _fail_of(session.world)).place)
+    world = session.world
+    of_owners = partial(_library_cell, world, "owners")
+    if checker.owning:
+        run_deep(_own, checker, world.primitive, of_owners)
+    fail = _library_cell(world, "control", "%fail")
+    run_deep(Borders(unit, checker, world.primitive, fail, of_owners).place)
+
+
+def _own(checker: Checker, primitive: Callable[[str], Cell], of_owners: Callable[[str], Cell]) -> None:
+    """Refuse what is wrong with owners, and have them end with their scopes, and memory with its region."""
+    owning, regions = Owning(checker), Regions(checker)
+    owning.check()
+    regions.check()
+    for error in (*owning.errors, *regions.errors):
+        raise error
+    regions.contain(primitive)
+    Scopes(checker, of_owners).place()
 
 
 def _looked_at(unit: Unit) -> Checker:
@@ -52,9 +72,9 @@ def _looked_at(unit: Unit) -> Checker:
     return checker
 
 
-def _fail_of(world: World) -> Cell:
-    """The procedure of the library that raises conditions."""
-    binding = world.library(("eshkol", "control")).exports["%fail"]
+def _library_cell(world: World, library: str, name: str) -> Cell:
+    """A procedure of a part of the library."""
+    binding = world.library(("eshkol", library)).exports[name]
     assert isinstance(binding, CellBinding)
     return binding.cell
 
@@ -95,11 +115,20 @@ def checked(session: HasWorld, source: Source, strict: bool = False) -> Report:
         checker = _looked_at(unit)
         report.seconds += time.process_time() - start
         report.errors += checker.errors
+        if checker.owning:
+            report.errors += run_deep(_wrongly_owned, checker)
         report.types += _types(checker)
         if strict:
             report.errors += _untyped(checker)
     report.errors.sort(key=lambda error: (error.span.line, error.span.column) if error.span else (0, 0))
     return report
+
+
+def _wrongly_owned(checker: Checker) -> list[LanguageError]:
+    owning, regions = Owning(checker), Regions(checker)
+    owning.check()
+    regions.check()
+    return owning.errors + regions.errors
 
 
 def _types(checker: Checker) -> Iterator[tuple[Place, str, str]]:

@@ -1,4 +1,4 @@
-"""Gradual types: what programs say of their values, checked before they run.
+"""Gradual types and ownership: what programs say of their values, checked before they run.
 
 Comes in: core forms (`lang/core.py`), with the annotations that the expander keeps beside variables and procedures.
 Goes out: errors with places, the types of expressions, and the same core forms with checks where typed and untyped code
@@ -12,6 +12,10 @@ the op table.
     standard             the types of the standard library: a table, and what signatures of primitives say
     numbers              what arithmetic gives for the kinds of numbers that it takes
     checking calls narrowing   core forms with their types: inference within procedures, calls, predicates
+    inequalities         linear arithmetic over the integers: whether constraints can hold together, what follows
+    propositions proving what annotations say of sizes and indices; what is known of them at a point of a program
+    owners owning        who owns what: moves, borrows, ends, followed through a program
+    scopes regions       where owners end and borrows are given back, written in; who may have a region's memory
     wording              mismatches as errors with both types, their places and a remedy
     borders tests        checks where untyped values come into typed code, with blame; types as code that asks
 """

@@ -39,7 +39,9 @@ from eshkol.lang.core import (
 from eshkol.lang.datum import UNSPECIFIED, List, Symbol
 from eshkol.lang.source import Place
 from eshkol.types.checking import Checker
+from eshkol.types.inequalities import Constraint
 from eshkol.types.kinds import ANY, BIT, INTEGERS, VOID, Arrow, Function, Type, TypeVariable, ValuesOf, cover
+from eshkol.types.proving import length_in
 from eshkol.types.tests import Tests
 from eshkol.types.wording import kind_name
 
@@ -51,9 +53,16 @@ LONGEST = 400  # core forms of a procedure that is written twice for them
 class Borders:
     """Puts checks into one unit. `fail` is the library's procedure that raises a condition."""
 
-    def __init__(self, unit: Unit, checker: Checker, primitive: Callable[[str], Cell], fail: Cell) -> None:
+    def __init__(
+        self,
+        unit: Unit,
+        checker: Checker,
+        primitive: Callable[[str], Cell],
+        fail: Cell,
+        of_owners: Callable[[str], Cell],
+    ) -> None:
         self.unit, self.checker, self.fail = unit, checker, fail
-        self.tests = Tests(primitive)
+        self.tests = Tests(primitive, of_owners)
         self._inner: dict[Cell, Cell] = {}  # procedures that look at nothing
         self._known_calls: dict[Variable, bool] = {}  # whether all uses of a local procedure are calls that fit
 
@@ -85,7 +94,8 @@ class Borders:
         if type(value) is not Lambda or cell.assigned or not cell.sealed or len(value.clauses) != 1:
             return False
         clause = value.clauses[0]
-        return clause.rest is None and any(self._needs(kind) for kind in self._entries(clause))
+        needed = any(self._needs(kind) for kind in self._entries(clause))
+        return clause.rest is None and (needed or bool(self.checker.proving.where(clause)))
 
     def _entries(self, clause: Clause) -> list[Type]:
         """The types of arguments that a procedure must look at."""
@@ -109,9 +119,14 @@ class Borders:
             self._guarded(kind, Local(None, new), self._takes(cell.name, kind, new, len(params)), None)
             for kind, new in zip(kinds, params, strict=True)
         ]
+        body: Node = Call(None, Global(None, inner), args)
+        asked = self._asked(cell.name, clause, looked := [Variable(p.name, p.place) for p in params])
+        if asked:  # of values that are of their types already
+            call = Call(None, Global(None, inner), [Local(None, variable) for variable in looked])
+            body = Let(None, looked, args, Seq(None, [*asked, call]))
         outer = Lambda(
             value.place,
-            [Clause(params, None, Call(None, Global(None, inner), args))],
+            [Clause(params, None, body)],
             value.name,
             value.source,
             value.doc,
@@ -168,7 +183,51 @@ class Borders:
                 checks.append(
                     If(None, self.tests.test(kind, param), Const(None, UNSPECIFIED), self._raise(message, param, None))
                 )
+        checks += self._asked(name, clause, clause.params)
         return Seq(clause.body.place, [*checks, clause.body]) if checks else clause.body
+
+    # ---- propositions ------------------------------------------------------------------------------------------------
+
+    def _asked(self, name: str | None, clause: Clause, params: list[Variable]) -> list[Node]:
+        """Checks of what a procedure asks for of sizes, as far as they are those of vectors and integers."""
+        lengths: dict[str, Node] = {}
+        checks: list[Node] = []
+        who = name or "the procedure"
+        for kind, param in zip(self._entries(clause) or self._declared(clause), params, strict=False):
+            size = length_in(kind)
+            if not isinstance(size, str) or not size.isidentifier():
+                continue
+            length = self.tests.call("vector-length", Local(None, param))
+            if size in lengths:
+                told = f"{who} takes vectors of one length {size}, but is given"
+                same = self.tests.call("=", lengths[size], length)
+                checks.append(If(None, same, Const(None, UNSPECIFIED), self._raise(told, param, None)))
+            else:
+                lengths[size] = length
+        for where in self.checker.proving.where(clause):
+            values = dict(lengths)
+            values |= {other: Local(None, params[index]) for other, index in where.params}
+            if any(other not in values for other in where.proposition.names):
+                continue  # sizes of tensors: those are looked at by operations
+            shown = params[where.subject or 0]
+            for constraint in where.proposition.constraints:
+                told = f"{who} asks for {where.proposition.text}, but is given"
+                test = self._holds(constraint, values)
+                checks.append(If(None, test, Const(None, UNSPECIFIED), self._raise(told, shown, None)))
+        return checks
+
+    def _declared(self, clause: Clause) -> list[Type]:
+        return [self.checker.declared(param) or ANY for param in clause.params]
+
+    def _holds(self, constraint: Constraint, values: dict[str, Node]) -> Node:
+        call = self.tests.call
+        terms = [call("*", Const(None, by), values[name]) for name, by in constraint.sum.factors]
+        total = call("+", *terms, Const(None, constraint.sum.constant))
+        if constraint.modulus is None:
+            return call("<=", total, Const(None, 0))
+        return call(
+            "=", call("modulo", total, Const(None, constraint.modulus)) if constraint.modulus else total, Const(None, 0)
+        )
 
     # ---- values ------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eshkol.errors import BadType, LanguageError
-from eshkol.lang.core import Call, Cell, Clause, Global, Lambda, Local, Node, Variable
+from eshkol.lang.core import Call, Cell, Clause, Const, Global, Lambda, Local, Node, Variable
 from eshkol.lang.report import bad
 from eshkol.lang.source import Place
 from eshkol.types import numbers
@@ -20,14 +20,18 @@ from eshkol.types.fitting import fits, proven, resized, sizes_in, solved, substi
 from eshkol.types.kinds import (
     ANY,
     BOOLEAN,
+    HANDLES,
     NEVER,
     NUMBERS,
     REALS,
+    RECORD,
     SOME_PROCEDURE,
     SOME_TENSOR,
+    SOME_VECTOR,
     TENSOR,
     Arrow,
     Function,
+    HandleOf,
     ListOf,
     PairOf,
     TensorOf,
@@ -41,11 +45,15 @@ from eshkol.types.kinds import (
     join_all,
     list_of,
     opened,
+    vector_of,
 )
+from eshkol.types.proving import Proving
 from eshkol.types.sizes import UNKNOWN, names_in
 from eshkol.types.standard import is_standard
 from eshkol.types.wording import Expected, arity, counted, declared_as, kind_name
 
+AGAIN = Type(0)  # what a loop gives that is being looked at: nothing, unless it comes back
+_PLAIN = frozenset({Const, Local, Global, Call})  # forms whose type does not depend on what is expected of them
 _QUANTITY = Type(NUMBERS | TENSOR)
 _LIST = list_of(ANY)
 MOST_MATCHED = 64  # levels of pairs in an argument that are looked at for type variables
@@ -68,6 +76,8 @@ class Calls(ABC):
     _loops: dict[Variable, list[Type]]
     _gives: dict[Variable, Type]
     _missing: bool
+    _counts: dict[tuple[Cell, int], bool]
+    proving: Proving
 
     @abstractmethod
     def synth(self, node: Node) -> Type: ...
@@ -241,11 +251,18 @@ class Calls(ABC):
         for index, arg in enumerate(args):
             param = substituted(arrow.param(index), chosen) if chosen else arrow.param(index)
             param = resized(param, sizes)
-            expected = self._argument(name, param, index, len(args), place, clause, declared)
             kind = known.get(id(arg))
+            if kind is None and type(arg) in _PLAIN:
+                kind = known[id(arg)] = self.synth(arg)
+            if kind is not None and kind is not AGAIN and (kind is param or proven(kind, param)):
+                self.checks.pop(id(arg), None)
+                continue
+            expected = self._argument(name, param, index, len(args), place, clause, declared)
             found = self.check_node(arg, expected) if kind is None else self.require(arg, kind, expected)
             found = self.used(found)
             all_proven = all_proven and (param is ANY or proven(found, param) or id(arg) in self.checks)
+        if arrow.where:
+            all_proven = self.proving.asked(node, arrow, sizes, name) and all_proven
         if declared and all_proven:
             self.called_so.add(id(node))
         else:
@@ -280,16 +297,33 @@ class Calls(ABC):
         blamed = f"{name} takes {kind_name(kind)} {what}".rstrip() + ", but is given" if declared else ""
         return Expected(kind, f"{name} takes", what, where, declared, False, blamed)
 
+    def _takes(self, cell: Cell, count: int) -> bool:
+        """Whether a procedure of arithmetic takes so many arguments."""
+        found = self._counts.get((cell, count))
+        if found is None:
+            arrows = [a for p in self.cell_type(cell).parts if type(p) is Function for a in p.arrows]
+            found = self._counts[cell, count] = not arrows or any(arrow.takes(count) for arrow in arrows)
+        return found
+
     # ---- arithmetic --------------------------------------------------------------------------------------------------
 
     def _arithmetic(self, node: Call, name: str) -> Type:
         kinds = self._all(node.args)
-        row = self.cell_type(node.procedure.cell)  # type: ignore[attr-defined]
-        arrows = [a for p in row.parts if type(p) is Function for a in p.arrows]
-        if arrows and not any(arrow.takes(len(kinds)) for arrow in arrows):
+        cell = node.procedure.cell  # type: ignore[attr-defined]
+        if not self._takes(cell, len(kinds)):
+            arrows = [a for p in self.cell_type(cell).parts if type(p) is Function for a in p.arrows]
             self.refuse(arity(name, _ways(arrows), len(kinds), node, None), False)
             return NEVER
         wanted = _REAL_QUANTITY if name in numbers.OF_REALS else _QUANTITY
+        masks = [kind.mask for kind in kinds]
+        number = wanted.mask & ~TENSOR
+        if all(mask and not mask & ~number and not kind.parts for mask, kind in zip(masks, kinds, strict=True)):
+            for arg in node.args:
+                self.checks.pop(id(arg), None)
+            if name in numbers.COMPARISONS:
+                return BOOLEAN
+            found = numbers.result_of(name, masks)
+            return ANY if found is None else Type(found)
         tensors = any(kind.mask & TENSOR or _has_shape(kind) for kind in kinds if kind is not ANY)
         if not tensors:
             wanted = Type(wanted.mask & ~TENSOR)
@@ -331,6 +365,32 @@ class Calls(ABC):
         record = self.records.get(kind.cell) if type(kind) is Global else None
         self._all(node.args)
         return ANY if record is None else record
+
+    def _vector(self, node: Call) -> Type:
+        """(vector x ...) has as many elements as arguments."""
+        item = join_all(self._all(node.args))
+        return vector_of(item if node.args else ANY, len(node.args))
+
+    def _vector_of_size(self, node: Call) -> Type | None:
+        """(make-vector n x), of a size that is known."""
+        term = self.proving.term(node.args[0]) if node.args else None
+        if term is None or term.factors or len(node.args) != 2 or term.constant < 0:
+            return None
+        return vector_of(self._all(node.args)[1], term.constant)
+
+    def _indexed(self, node: Call) -> Type | None:
+        """(vector-ref v i) and (vector-set! v i x): the index may certainly be wrong; else they are as others."""
+        if len(node.args) >= 2 and type(node.args[1]) in (Const, Local, Call):
+            kind = self.synth(node.args[0]) if type(node.args[0]) in (Local, Global, Const) else ANY
+            self.synth(node.args[1])
+            name = node.procedure.cell.name  # type: ignore[attr-defined]
+            if kind is not ANY and proven(kind, SOME_VECTOR):
+                self.proving.index(node, node.args[0], kind, node.args[1], name)
+        return None
+
+    def _region(self, node: Call) -> Type:
+        """A region gives what its body gives."""
+        return self._result_of(self._all(node.args)[-1])
 
     def _append(self, node: Call) -> Type:
         """Lists, the last of which may be anything, and is then their end."""
@@ -426,6 +486,12 @@ def _match(param: Type, given: Type, chosen: dict[TypeVariable, Type], depth: in
                         _match(item, other.item, chosen, depth + 1)
                 if given is ANY or given.mask & cover(Type(0, (part,))):
                     _match(item, ANY, chosen, depth + 1)
+            case HandleOf(of_kind, item):
+                for other in given.parts:
+                    if type(other) is HandleOf and HANDLES[of_kind] == HANDLES[other.kind]:
+                        _match(item, other.item, chosen, depth + 1)
+                if given is ANY or given.mask & RECORD:
+                    _match(item, ANY, chosen, depth + 1)
             case Function():
                 _match_result(param, given, chosen)
 
@@ -456,7 +522,12 @@ def _match_result(param: Type, given: Type, chosen: dict[TypeVariable, Type]) ->
 
 
 _SPECIAL: dict[str, Callable[[Calls, Call], Type | None]] = {
+    "vector": Calls._vector,
+    "make-vector": Calls._vector_of_size,
+    "vector-ref": Calls._indexed,
+    "vector-set!": Calls._indexed,
     "%record": Calls._record_made,
+    "%with-region": Calls._region,
     "append": Calls._append,
     "values": Calls._values,
     "call-with-values": Calls._call_with_values,

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from eshkol.errors import LanguageError
 from eshkol.lang.core import (
+    OWNERS,
     Call,
     Cell,
     Clause,
@@ -35,14 +36,12 @@ from eshkol.lang.core import (
     Variable,
 )
 from eshkol.lang.source import Place
-from eshkol.types.calls import Calls
+from eshkol.types.calls import AGAIN, Calls
 from eshkol.types.constants import constant_type
 from eshkol.types.fitting import fits, function_in, proven, wanted_arrow
 from eshkol.types.kinds import (
     ANY,
-    BIT,
     FALSE,
-    INTEGER,
     NEVER,
     NUMBERS,
     VOID,
@@ -55,19 +54,21 @@ from eshkol.types.kinds import (
     cover,
     flattened,
     function,
+    grown,
+    has_handles,
     join,
     list_of,
     narrowed,
     without,
 )
 from eshkol.types.narrowing import Facts, facts_of
+from eshkol.types.proving import Proving
 from eshkol.types.reading import read_type
 from eshkol.types.standard import is_standard, standard_type
 from eshkol.types.wording import Expected, declared_as, gives, mismatch
 
 MOST_NESTED = 3  # loops within loops of which this is found out: each multiplies the turns of the others
 MOST_TURNS = 4  # of a loop whose variables find their types; then they are Any
-AGAIN = Type(0)  # what a loop gives that is being looked at: nothing, unless it comes back
 
 RECORD_READER, RECORD_WRITER, RECORD_TEST = "%record-ref", "%record-set!", "%record?"
 
@@ -96,6 +97,7 @@ class Checker(Calls):
         self.entries: dict[int, list[Type]] = {}  # of clauses of procedures: what their arguments are declared to be
         self.called_so: set[int] = set()  # calls whose arguments are of the types that their procedure declares
         self.strict = False
+        self.owning = False  # whether anything is owned, so that owners must be followed
         self.names: dict[str, Type] = {}
         self.values: dict[Cell, Node] = {}
         self.clauses: dict[Variable, Clause] = {}  # of local procedures
@@ -109,6 +111,8 @@ class Checker(Calls):
             Let: self._let, Letrec: self._letrec, Lambda: self._lambda, Call: self._call_node,
             SetLocal: self._set_local, SetGlobal: self._set_global, DefineGlobal: self._define,
         }  # fmt: skip
+        self._counts: dict[tuple[Cell, int], bool] = {}
+        self.proving = Proving(self)
         self._collect()
 
     # ---- a unit ------------------------------------------------------------------------------------------------------
@@ -138,10 +142,14 @@ class Checker(Calls):
 
     def _read(self, datum: Any, place: Place | None) -> Type:
         try:
-            return read_type(datum, self.names, place)
+            return self._noted(read_type(datum, self.names, place))
         except LanguageError as error:
             self.refuse(error, True)
             return ANY
+
+    def _noted(self, kind: Type) -> Type:
+        self.owning = self.owning or has_handles(kind)
+        return kind
 
     # ---- variables ---------------------------------------------------------------------------------------------------
 
@@ -166,11 +174,12 @@ class Checker(Calls):
 
     def _find(self, cell: Cell) -> Type:
         own = cell in self.values
+        self.owning = self.owning or cell.library == OWNERS
         if cell.annotation is not None:
             if own:
                 return self._read(cell.annotation, cell.place)
             try:
-                return read_type(cell.annotation, {}, cell.place)
+                return self._noted(read_type(cell.annotation, {}, cell.place))
             except LanguageError:
                 return ANY  # it names types of its own library
         if not own:
@@ -202,7 +211,7 @@ class Checker(Calls):
         params = tuple(self.declared(v) or self.kinds.get(v, ANY) for v in clause.params)
         if clause.returns is not None:
             result = self._read_quietly(clause.returns)
-        return Arrow(params, None if clause.rest is None else ANY, result)
+        return Arrow(params, None if clause.rest is None else ANY, result, 0, (), self.proving.where(clause))
 
     def _read_quietly(self, datum: Any) -> Type:
         try:
@@ -330,8 +339,14 @@ class Checker(Calls):
     def _if(self, node: If, expected: Expected | None = None) -> Type:
         tested = self.synth(node.test)
         holds, fails = facts_of(node.test, self.record_of)
+        facts = self.proving.facts
+        there, else_ = self.proving.learnt(node.test)
+        self.proving.learn(there)
         then = self._branch(node.then, holds, expected)
+        self.proving.facts = facts
+        self.proving.learn(else_)
         otherwise = self._branch(node.otherwise, fails, expected)
+        self.proving.facts = facts
         if tested is not ANY and tested != NEVER:
             if tested == FALSE:
                 return otherwise
@@ -374,7 +389,7 @@ class Checker(Calls):
         return True
 
     def _seq(self, node: Seq, expected: Expected | None = None) -> Type:
-        saved = self.known
+        saved, facts = self.known, self.proving.facts
         try:
             never = False
             for item in node.items[:-1]:
@@ -386,15 +401,18 @@ class Checker(Calls):
             found = self.synth(last) if expected is None else self.check_node(last, expected)
             return NEVER if never else found
         finally:
-            self.known = saved
+            self.known, self.proving.facts = saved, facts
 
     def _learn_from(self, node: If) -> None:
         """After (if test (error ...)) the test does not hold."""
         holds, fails = facts_of(node.test, self.record_of)
-        if fails and self._gives_up(node.then):
+        there, else_ = self.proving.learnt(node.test)
+        if (fails or else_) and self._gives_up(node.then):
             self.learn(fails)
-        elif holds and self._gives_up(node.otherwise):
+            self.proving.learn(else_)
+        elif (holds or there) and self._gives_up(node.otherwise):
             self.learn(holds)
+            self.proving.learn(there)
 
     def _gives_up(self, node: Node) -> bool:
         if type(node) is Seq:
@@ -416,6 +434,7 @@ class Checker(Calls):
             self.check_node(value, declared_as(kind, variable))
             return
         found = self.synth(value)
+        self.proving.bind(variable, value)
         self.kinds[variable] = ANY if variable.assigned or variable.early else self.used(found)
 
     def used(self, found: Type) -> Type:
@@ -476,7 +495,7 @@ class Checker(Calls):
         ]
         self.clauses[loop] = clause
         before, missed = self.errors, self._missing
-        kinds, result = [_grown(kind) for kind in begin], AGAIN
+        kinds, result = [grown(kind) for kind in begin], AGAIN
         nested = len(self._loops) >= MOST_NESTED
         for turn in range(MOST_TURNS if nested else 0, MOST_TURNS + 1):
             if turn == MOST_TURNS:
@@ -496,7 +515,7 @@ class Checker(Calls):
             if settled:
                 before.extend(errors)
                 break
-            kinds = [_grown(kind) for kind in wider]
+            kinds = [grown(kind) for kind in wider]
             result = found if missing else AGAIN
         self._missing = missed
         self.kinds[loop] = function(Arrow(tuple(kinds), None, found))
@@ -534,6 +553,7 @@ class Checker(Calls):
         else:
             self.entries.pop(id(clause), None)
         saved, self.strict = self.strict, typed or declared
+        facts = self.proving.enter(clause)
         name = node.name or "the procedure"
         try:
             if clause.returns is not None:
@@ -545,29 +565,25 @@ class Checker(Calls):
             else:
                 result = self.synth(clause.body)
         finally:
-            self.strict = saved
+            self.strict, self.proving.facts = saved, facts
         if result is AGAIN:
             result = NEVER
         rest_kind = None
         if clause.rest is not None:
             rest_kind = ANY if wanted is None or wanted.rest is None else wanted.rest
-        return Arrow(tuple(params), rest_kind, result, 0, wanted.variables if wanted is not None else ())
+        return Arrow(
+            tuple(params),
+            rest_kind,
+            result,
+            0,
+            wanted.variables if wanted is not None else (),
+            self.proving.where(clause),
+        )
 
 
 def _wrong_constant(node: Node, found: Type, wanted: Type) -> bool:
     """Whether a number stands there that a check would refuse for certain."""
     return type(node) is Const and not found.parts and bool(found.mask & NUMBERS) and not proven(found, wanted)
-
-
-def _grown(kind: Type) -> Type:
-    """What a variable of a loop may become: counters go up and down."""
-    if kind is ANY or not kind.mask & NUMBERS:
-        return kind
-    mask = kind.mask
-    if mask & INTEGER.mask:
-        naturals = mask & INTEGER.mask & ~Type(BIT["natural"] | BIT["big natural"]).mask == 0
-        mask |= BIT["natural"] | BIT["big natural"] if naturals else INTEGER.mask
-    return Type(mask, kind.parts)
 
 
 def _primitive(node: Node) -> str | None:

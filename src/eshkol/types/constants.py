@@ -55,7 +55,7 @@ def constant_type(datum: Any) -> Type:
         case Number():
             return _number_type(datum.text)
         case Vector():
-            return vector_of(join_all(map(constant_type, datum.items)))
+            return vector_of(join_all(map(constant_type, datum.items)), len(datum.items))
         case List():
             return _list_type(datum)
     if datum is UNSPECIFIED:

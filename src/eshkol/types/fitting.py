@@ -15,12 +15,14 @@ from functools import lru_cache
 from eshkol.types.kinds import (
     ANY,
     COVER,
+    HANDLES,
     NULL_BIT,
     NUMBERS,
     PAIR,
     VOID,
     Arrow,
     Function,
+    HandleOf,
     ListOf,
     Named,
     PairOf,
@@ -32,6 +34,7 @@ from eshkol.types.kinds import (
     VectorOf,
     cover,
     function,
+    handle_of,
     join,
     join_all,
     list_of,
@@ -129,6 +132,8 @@ def _one_fits(a: Part, b: Part, strict: bool, seen: _Seen) -> bool:
             return empty or (_fits(x, y, strict, seen) and (y is ANY or _fits(y, x, strict, seen)))
         case TensorOf(dtype, dims), TensorOf(to_dtype, to_dims):
             return _dtype_fits(dtype, to_dtype, strict) and _dims_fit(dims, to_dims, strict)
+        case HandleOf(of_kind, x), HandleOf(to_kind, y):
+            return HANDLES[of_kind] == HANDLES[to_kind] and _fits(x, y, strict, seen)
         case ValuesOf(items), ValuesOf(others):
             return len(items) == len(others) and all(
                 _fits(x, y, strict, seen) for x, y in zip(items, others, strict=True)
@@ -240,6 +245,8 @@ def substituted(kind: Type, by: dict[TypeVariable, Type]) -> Type:
                 new = list_of(substituted(item, by))
             case VectorOf(item, length):
                 new = vector_of(substituted(item, by), length)
+            case HandleOf(of_kind, item):
+                new = handle_of(of_kind, substituted(item, by))
             case ValuesOf(items):
                 new = Type(0, (ValuesOf(tuple(substituted(i, by) for i in items)),))
             case Function(arrows):

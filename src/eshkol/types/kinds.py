@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 # ---- bits: kinds of values, each of which excludes the others --------------------------------------------------------
 
@@ -87,6 +88,14 @@ class TensorOf:
 
 
 @dataclass(frozen=True, slots=True)
+class HandleOf:
+    """What has, or refers to, a value: of the kind Owned, Linear (an owner that must be used up), Shared or Weak."""
+
+    kind: str
+    item: Type
+
+
+@dataclass(frozen=True, slots=True)
 class TypeVariable:
     """A type that a polymorphic procedure is told by its caller; inside it nothing is known of it."""
 
@@ -124,6 +133,7 @@ class Arrow:
     result: Type
     optional: int = 0
     variables: tuple[TypeVariable, ...] = ()
+    where: tuple[Any, ...] = ()  # propositions about what it is given (`propositions.Where`)
 
     def takes(self, count: int) -> bool:
         return len(self.params) - self.optional <= count and (self.rest is not None or count <= len(self.params))
@@ -141,12 +151,12 @@ class Function:
     arrows: tuple[Arrow, ...]
 
 
-Part = PairOf | ListOf | VectorOf | RecordOf | TensorOf | TypeVariable | ValuesOf | Named | Function
+Part = PairOf | ListOf | VectorOf | RecordOf | TensorOf | HandleOf | TypeVariable | ValuesOf | Named | Function
 
 # The bits of the values that a part may have among them.
 COVER = {
     PairOf: PAIR, ListOf: PAIR | NULL_BIT, VectorOf: VECTOR, RecordOf: RECORD, TensorOf: TENSOR,
-    TypeVariable: EVERYTHING, ValuesOf: 0, Function: PROCEDURE,
+    HandleOf: RECORD, TypeVariable: EVERYTHING, ValuesOf: 0, Function: PROCEDURE,
 }  # fmt: skip
 
 
@@ -167,6 +177,13 @@ NULL, VOID, STRING, CHAR, SYMBOL = (Type(BIT[k]) for k in ("null", "void", "stri
 SOME_PROCEDURE, SOME_TENSOR, SOME_PAIR, SOME_VECTOR = Type(PROCEDURE), Type(TENSOR), Type(PAIR), Type(VECTOR)
 MOST_VECTORS = 3  # types of vectors that a union keeps apart: what may be put into one differs
 DEEPEST = 6  # parts within parts that inference keeps apart
+
+
+HANDLES = {"Owned": "owned?", "Linear": "owned?", "Shared": "shared?", "Weak": "weak-ref?"}  # and what asks for them
+
+
+def handle_of(kind: str, item: Type) -> Type:
+    return Type(0, (HandleOf(kind, item),))
 
 
 def list_of(item: Type) -> Type:
@@ -195,6 +212,16 @@ def cover(kind: Type) -> int:
     for part in kind.parts:
         mask |= cover(part.type) if isinstance(part, Named) else COVER[type(part)]
     return mask
+
+
+def has_handles(kind: Type) -> bool:
+    """Whether a type, or one of a procedure that it is, says who owns what."""
+    for part in kind.parts:
+        if type(part) is HandleOf:
+            return True
+        if type(part) is Function and any(has_handles(k) for a in part.arrows for k in (*a.params, a.result)):
+            return True
+    return False
 
 
 def opened(kind: Type) -> Type:
@@ -244,6 +271,8 @@ def _part_shown(part: Part) -> str:
             return f"(Vector {shown(item)}{'' if length is None else f' {length}'})"
         case RecordOf(name, _) | TypeVariable(name, _):
             return name
+        case HandleOf(of_kind, item):
+            return f"({of_kind} {shown(item)})"
         case TensorOf(dtype, dims):
             inside = [dtype_shown(dtype), *map(str, ("...",) if dims is None else dims)]
             return f"(Tensor {' '.join(inside)})"
@@ -334,6 +363,9 @@ def _add(parts: list[Part], part: Part, mask: int) -> int:
             case VectorOf(), VectorOf() if sum(type(p) is VectorOf for p in parts) > MOST_VECTORS:
                 parts[:] = [p for p in parts if type(p) is not VectorOf]
                 return mask | VECTOR
+            case HandleOf(a, x), HandleOf(b, y) if a == b:
+                parts[index] = HandleOf(a, join(x, y))
+                return mask
             case TensorOf(a, n), TensorOf(b, m):
                 parts[index] = TensorOf(a if a == b else None, n if n == m else None)
                 return mask
@@ -371,6 +403,17 @@ def flattened(kind: Type, depth: int = DEEPEST) -> Type:
     return Type(kind.mask, tuple(parts))
 
 
+def grown(kind: Type) -> Type:
+    """What a variable of a loop may become: counters go up and down."""
+    if kind is ANY or not kind.mask & NUMBERS:
+        return kind
+    mask = kind.mask
+    if mask & INTEGERS:
+        naturals = mask & INTEGERS & ~NATURALS == 0
+        mask |= NATURALS if naturals else INTEGERS
+    return Type(mask, kind.parts)
+
+
 def narrowed(kind: Type, by: Type) -> Type:
     """What of a type a predicate lets pass that says `by`."""
     if kind is ANY or by is ANY:
@@ -400,7 +443,9 @@ def narrowed(kind: Type, by: Type) -> Type:
 
 
 def _alike(a: Part, b: Part) -> bool:
-    return a == b if type(a) is RecordOf or type(b) is RecordOf else True
+    if type(a) is HandleOf and type(b) is HandleOf:
+        return HANDLES[a.kind] == HANDLES[b.kind]
+    return a == b if COVER[type(a)] == RECORD or COVER[type(b)] == RECORD else True
 
 
 def without(kind: Type, gone: Type) -> Type:
@@ -436,5 +481,7 @@ def can_meet(a: Type, b: Type) -> bool:
     if not common:
         return any(type(p) is ValuesOf for p in (*a.parts, *b.parts))
     if common == RECORD and not (a.mask | b.mask) & RECORD:
-        return any(p == q for p in opened(a).parts for q in opened(b).parts if type(p) is RecordOf)
+        return any(
+            _alike(p, q) for p in opened(a).parts for q in opened(b).parts if COVER[type(p)] == COVER[type(q)] == RECORD
+        )
     return True

@@ -17,6 +17,8 @@ from eshkol.lang.source import Place
 from eshkol.types.kinds import (
     ANY,
     GROUND,
+    HANDLES,
+    NAT,
     SPELLINGS,
     Arrow,
     Function,
@@ -25,12 +27,14 @@ from eshkol.types.kinds import (
     TypeVariable,
     ValuesOf,
     function,
+    handle_of,
     join_all,
     list_of,
     pair_of,
     tensor_of,
     vector_of,
 )
+from eshkol.types.propositions import Proposition, Where, braces_in, is_braces, read_proposition
 from eshkol.types.sizes import Size, size_of
 
 ARROWS = ("->", "→")
@@ -41,7 +45,7 @@ DTYPES = {
     "float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
     "uint64", "bool", "boolean", "complex64", "complex128",
 }  # fmt: skip
-CONSTRUCTORS = ("List", "Vector", "Pair", "->", "Values", "U", "All", "Rec", "Tensor", "case->")
+CONSTRUCTORS = ("List", "Vector", "Pair", "->", "Values", "U", "All", "Rec", "Tensor", "case->", *HANDLES)
 
 Names = Mapping[str, Type]
 
@@ -53,6 +57,9 @@ def read_type(datum: Any, names: Names, place: Place | None) -> Type:
         if found is None:
             raise _unknown(datum.name, names, place)
         return found
+    if is_braces(datum):
+        read_proposition(datum, place)
+        return NAT
     if isinstance(datum, List) and datum.items and datum.tail is None and isinstance(datum.items[0], Symbol):
         return _constructed(datum.items[0].name, datum, names, place)
     raise bad(f"{text(datum)} is no type", place, "types are names, such as Float64, and (List Float64)", kind=BadType)
@@ -91,6 +98,8 @@ def _constructed(name: str, datum: List, names: Names, place: Place | None) -> T
                 raise bad(f"{text(datum)} is not like (Vector A) or (Vector A n)", place, kind=BadType)
             length = _size(items[1], datum, place) if len(items) == 2 else None
             return vector_of(read_type(items[0], names, place), length)
+        case "owned" | "linear" | "shared" | "weak":
+            return handle_of(name.capitalize(), *types(1, 1, f"({name.capitalize()} A)"))
         case "u" | "or":
             return join_all(types(1, None, "(U A B ...)"))
         case "values":
@@ -113,6 +122,8 @@ def _constructed(name: str, datum: List, names: Names, place: Place | None) -> T
 
 
 def _size(item: Any, datum: Any, place: Place | None) -> Size:
+    if is_braces(item):
+        return read_proposition(item, place).subject
     try:
         return size_of(item)
     except ValueError:
@@ -151,6 +162,11 @@ def _polymorphic(datum: List, names: Names, place: Place | None) -> Type:
     return function(*(Arrow(a.params, a.rest, a.result, a.optional, (*bound, *a.variables)) for a in arrows))
 
 
+def _about(proposition: Proposition, index: int, is_param: bool, place: Place | None) -> Where:
+    params = ((proposition.subject, index),) if is_param else ()
+    return Where(proposition, params, index if is_param else None, place)
+
+
 def _arrow(datum: List, names: Names, place: Place | None) -> Type:
     """`(-> A B ... R)`; `A *` is any number of them, `[A]` (a list of one type) one that may be left out."""
     items = [item for item in datum.items[1:] if not (isinstance(item, Symbol) and item.name in ARROWS)]
@@ -164,10 +180,16 @@ def _arrow(datum: List, names: Names, place: Place | None) -> Type:
         rest = read_type(before[-2], names, place)
         before = before[:-2]
     params, optional = [], 0
+    where = [
+        _about(proposition, index, is_braces(item), place)
+        for index, item in enumerate(before)
+        for datum_ in braces_in(item)
+        for proposition in (read_proposition(datum_, place),)
+    ]
     for item in before:
         left_out = isinstance(item, List) and len(item.items) == 1
         if optional and not left_out:
             raise bad(f"{text(datum)}: what may be left out stands last", place, kind=BadType)
         optional += left_out
         params.append(read_type(item.items[0] if left_out else item, names, place))
-    return function(Arrow(tuple(params), rest, read_type(last, names, place), optional))
+    return function(Arrow(tuple(params), rest, read_type(last, names, place), optional, (), tuple(where)))

@@ -149,6 +149,19 @@ TABLE = """
 ((fold-right) (All (a b) (case-> (-> (-> a b b) b (List a) b) (-> Procedure Any (U (List Any) (Vector Any)) * Any))))
 ((string-map) (case-> (-> (-> Char Char) String String) (-> Procedure String * String)))
 ((string-for-each) (case-> (-> (-> Char Any) String Any) (-> Procedure String * Any)))
+((owned) (All (a) (-> a [(-> a Any)] (Owned a))))
+((move) (All (a) (case-> (-> (Owned a) (Owned a)) (-> (Shared a) (Shared a)))))
+((borrow borrow-mut) (All (a) (-> (U (Owned a) (Shared a)) a)))
+((shared) (All (a) (case-> (-> (Shared a) (Shared a)) (-> (Owned a) (Shared a)) (-> a [(-> a Any)] (Shared a)))))
+((weak-ref) (All (a) (case-> (-> (Shared a) (Weak a)) (-> Any Any))))
+((weak-upgrade) (All (a) (case-> (-> (Weak a) (U False (Shared a))) (-> Any Any))))
+((drop) (case-> (-> (U (Owned Any) (Shared Any)) Void) (-> Any Nat Any)))
+((owned? shared? weak-ref? region?) (-> Any Boolean))
+((owner-alive?) (-> (U (Owned Any) (Shared Any)) Boolean))
+((shared-count) (-> (Shared Any) Nat))
+((region-alloc) (-> Nat [Any] Bytevector))
+((bytevector-ieee-double-native-ref) (-> Bytevector Nat Float64))
+((bytevector-ieee-double-native-set!) (-> Bytevector Nat Float64 Void))
 """
 WORDS = {"Quantity": Type(NUMBERS | TENSOR), "Never": NEVER}
 

@@ -17,12 +17,14 @@ from eshkol.types.kinds import (
     EXACTS,
     FALSE_BIT,
     GROUND,
+    HANDLES,
     INTEGERS,
     NATURALS,
     NUMBERS,
     REALS,
     TENSOR,
     Function,
+    HandleOf,
     ListOf,
     Named,
     PairOf,
@@ -50,10 +52,11 @@ SMALLEST, LARGEST = -(1 << 63), (1 << 63) - 1
 
 
 class Tests:
-    """Writes tests. `primitive` gives the cells of primitives."""
+    """Writes tests. `primitive` gives the cells of primitives, `of_owners` those of (eshkol owners)."""
 
-    def __init__(self, primitive: Callable[[str], Cell]) -> None:
+    def __init__(self, primitive: Callable[[str], Cell], of_owners: Callable[[str], Cell]) -> None:
         self._primitive = primitive
+        self._of_owners = of_owners
         self._walks: dict[Named, Variable] = {}  # of recursive types, within the test at hand
 
     def call(self, name: str, *args: Node) -> Node:
@@ -124,6 +127,8 @@ class Tests:
                 return self.call("%record?", here, Global(None, key)) if isinstance(key, Cell) else Const(None, True)
             case TensorOf():
                 return self.call("tensor?", here)
+            case HandleOf(of_kind, _):
+                return Call(None, Global(None, self._of_owners(HANDLES[of_kind])), [here])
             case Function():
                 return self.call("procedure?", here)
             case Named():

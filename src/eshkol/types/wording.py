@@ -19,11 +19,14 @@ from eshkol.types.kinds import (
     EXACTS,
     FALSE_BIT,
     FLOAT,
+    HANDLES,
     NULL_BIT,
     NUMBERS,
+    RECORD,
     STRING,
     TENSOR,
     VOID,
+    HandleOf,
     ListOf,
     Type,
     TypeVariable,
@@ -124,6 +127,10 @@ def remedy(expected: Type, found: Type, node: Node) -> str | None:
         return "(string->symbol text) is the symbol of that name"
     if found == VOID or (type(node) is Const and node.datum is UNSPECIFIED):
         return "an if without an else, and forms such as display and set!, give no value"
+    if any(isinstance(p, HandleOf) and HANDLES[p.kind] != "weak-ref?" for p in found.parts) and not wanted & RECORD:
+        return "(borrow owner) lends what an owner has, (borrow-mut owner) lends it to be changed"
+    if any(isinstance(p, HandleOf) and p.kind == "Weak" for p in found.parts):
+        return "(weak-upgrade reference) gives a shared reference, or #f where there is nothing any more"
     if given & FALSE_BIT and not wanted & FALSE_BIT and fits(without(found, Type(FALSE_BIT)), expected):
         return "it may be #f, where nothing was found: (if value ... ...) tells first"
     if any(isinstance(p, ListOf) for p in expected.parts) and given == BIT["vector"]:

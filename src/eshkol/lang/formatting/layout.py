@@ -272,7 +272,7 @@ def is_keyword(item: Item | None) -> bool:
 
 def _behind_prefix(opener: str, role: Role) -> Role:
     """What a list is that has prefixes before it."""
-    prefix = opener[:-1] if opener[-1] in "([" else opener
+    prefix = opener[:-1] if opener[-1] in "([{" else opener
     if prefix.endswith(("`", "#'")):
         return Role.TEMPLATE
     if prefix.endswith("'"):

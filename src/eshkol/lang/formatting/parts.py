@@ -192,7 +192,7 @@ class Parts:
                     self._line, self._indent = start + text[start:end].rfind("\n") + 1, 0
                 self._add(form, written, breaks, began)
             while not form.close and stack and form.items and type(form.items[-1]) is not Comment:
-                if form.opener[-1] in "([":  # an open list, which waits for more
+                if form.opener[-1] in "([{":  # an open list, which waits for more
                     break
                 form.settle()
                 form = stack.pop()

@@ -113,6 +113,31 @@ static Value bytevector_equal(Context *c, const Value *args, int64_t count) {
     return esk_boolean(equal);
 }
 
+/* A place for a double: R6RS has it begin at a multiple of its size. */
+static uint8_t *double_at(Context *c, const char *who, Value v, Value k) {
+    Bytevector *bytes = need_bytevector(c, who, 1, v);
+    int64_t at = need_index(c, who, 2, k, bytes->length);
+    if (at % 8 || bytes->length - at < 8)
+        esk_fail(c, ERROR_RANGE, who, "expected a multiple of 8 with 8 bytes behind it as argument 2, but got", 1, k);
+    return bytes->bytes + at;
+}
+
+static Value double_ref(Context *c, Value v, Value k) {
+    double x;
+    memcpy(&x, double_at(c, "bytevector-ieee-double-native-ref", v, k), 8);
+    return esk_flonum(x);
+}
+
+static Value double_set(Context *c, const Value *args, int64_t count) {
+    (void)count;
+    const char *who = "bytevector-ieee-double-native-set!";
+    uint8_t *at = double_at(c, who, args[0], args[1]);
+    if (!esk_is(args[2], TAG_FLONUM)) esk_wrong_type(c, who, 3, args[2], "an inexact real number");
+    need_mutable(c, who, args[0]);
+    memcpy(at, &args[2].bits, 8);
+    return ESK_UNSPECIFIED;
+}
+
 const Primitive esk_bytevectors_primitives[] = {
     ESK_PRIMITIVE_1("bytevector?", "(bytevector? object)", bytevector_p, "Whether object is a bytevector."),
     ESK_PRIMITIVE_N("make-bytevector", "(make-bytevector k [byte])", 1, 2, make_bytevector,
@@ -138,4 +163,8 @@ const Primitive esk_bytevectors_primitives[] = {
                     "Make byte every byte of bytevector from start up to end."),
     ESK_PRIMITIVE_N("bytevector=?", "(bytevector=? bytevector ...)", 1, -1, bytevector_equal,
                     "Whether all have the same bytes."),
+    ESK_PRIMITIVE_2("bytevector-ieee-double-native-ref", "(bytevector-ieee-double-native-ref bytevector k)", double_ref,
+                    "The float of 64 bits in the bytes of bytevector from k on, a multiple of 8; as R6RS has it."),
+    ESK_PRIMITIVE_N("bytevector-ieee-double-native-set!", "(bytevector-ieee-double-native-set! bytevector k x)", 3, 3,
+                    double_set, "Write the float x into the bytes of bytevector from k on, a multiple of 8."),
     {0}};

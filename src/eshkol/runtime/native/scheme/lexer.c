@@ -95,7 +95,6 @@ static Token fail_character(Lexer *lexer, Token token, int32_t c) {
     text[length++] = '+';
     for (int shift = c > 0xFFFF ? 20 : 12; shift >= 0; shift -= 4) text[length++] = digits[c >> shift & 15];
     if (c == 0xFFFD) return fail(lexer, token, "bytes that are not UTF-8 (or the replacement character U+FFFD)");
-    if (c == '{' || c == '}') return fail(lexer, token, "braces have no meaning here; use ( ) or [ ]");
     if (c >= 0x2018 && c <= 0x201F)
         return fail_with(lexer, token, "a curly quote; write \" or ' instead: ", text, length);
     return fail_with(lexer, token, "a character that cannot stand here: ", text, length);
@@ -430,10 +429,10 @@ Token esk_next_token(Lexer *lexer) {
             take(lexer);
             if (take_sharp(lexer, &token)) continue;
             return token;
-        case '(': case '[': case ')': case ']':
+        case '(': case '[': case '{': case ')': case ']': case '}': /* in braces: propositions, of types alone */
             take(lexer);
             if (!add(lexer, (uint32_t)c)) return fail_no_memory(lexer, token);
-            return done(lexer, token, c == '(' || c == '[' ? TOKEN_OPEN : TOKEN_CLOSE);
+            return done(lexer, token, c == '(' || c == '[' || c == '{' ? TOKEN_OPEN : TOKEN_CLOSE);
         case '\'': return take_one(lexer, token, TOKEN_QUOTE);
         case '`': return take_one(lexer, token, TOKEN_QUASIQUOTE);
         case ',':

@@ -11,8 +11,8 @@
 #define ESK_TOKENS(X)                                                   \
     X(EOF, 0)                                                           \
     X(ERROR, 1)             /* a message for a person */                \
-    X(OPEN, 2)              /* "(" or "[" */                            \
-    X(CLOSE, 3)             /* ")" or "]" */                            \
+    X(OPEN, 2)              /* "(" or "[", or "{" */                            \
+    X(CLOSE, 3)             /* ")" or "]", or "}" */                            \
     X(OPEN_VECTOR, 4)       /* #( */                                    \
     X(OPEN_BYTES, 5)        /* #u8( */                                  \
     X(DOT, 6)                                                           \

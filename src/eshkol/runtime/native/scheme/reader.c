@@ -342,6 +342,10 @@ static Value read_datum(Reader *reader) {
         if (reader->context->interrupted) esk_poll(reader->context);
         reader->lexer.used = 0;
         Token token = esk_next_token(&reader->lexer);
+        if (token.kind == TOKEN_OPEN || token.kind == TOKEN_CLOSE) {
+            char c = reader->lexer.text[token.text];
+            if (c == '{' || c == '}') fail_here(reader, "braces have no meaning in data; use ( ) or [ ]");
+        }
         switch (token.kind) {
         case TOKEN_EOF:
             if (reader->frame >= 0) fail_unfinished(reader);

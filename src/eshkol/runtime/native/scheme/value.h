@@ -476,8 +476,9 @@ typedef struct Primitive {
     X(heap) X(control) X(calls) X(errors) X(basics) X(continuation) X(numbers) X(arithmetic) X(integers) \
     X(transcendental) X(hyperbolic) X(duals) X(tapes) X(jets) X(number_text) X(strings) X(string_case) \
     X(string_search) X(chars) X(bytevectors) X(vectors) X(lists) \
-    X(symbols) X(tables) X(equality) X(records) X(ephemerons) X(ports) X(reader) X(printer) X(system) X(hostcalls) \
-    X(fast_table) X(python) X(packing) X(files) X(processes) X(network) X(digests) X(waits) X(tasks) X(atomics)
+    X(symbols) X(tables) X(equality) X(records) X(ephemerons) X(arenas) X(ports) X(reader) X(printer) X(system) \
+    X(hostcalls) X(fast_table) X(python) X(packing) X(files) X(processes) X(network) X(digests) X(waits) X(tasks) \
+    X(atomics)
 
 int64_t esk_primitive_count(void);
 const Primitive *esk_primitive(int64_t index);
