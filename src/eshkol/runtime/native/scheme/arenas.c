@@ -8,13 +8,15 @@
  */
 #include "data.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 enum {
     REGION_MARK = 'R', /* in head.a: an object that make-object gives has none */
     CHUNK_BYTES = 1 << 16,
     LARGE_BYTES = CHUNK_BYTES / 4, /* from here on a bytevector has a chunk of its own */
-    KEPT_CHUNKS = 8, /* of a thread, for the next region, */
+    KEPT_CHUNKS = 8, /* for the next region, */
     KEPT_BYTES = 1 << 26, /* and of the larger ones those of so many bytes together, */
     LOOKED_AT = 8 /* of which so many are looked at for one of the right size */
 };
@@ -33,25 +35,33 @@ typedef struct {
     int64_t ended;
 } Memory;
 
-static _Thread_local Chunk *kept, *kept_large;
-static _Thread_local int64_t kept_bytes, kept_large_bytes;
-static _Thread_local int64_t held; /* bytes in the regions of this thread */
+/* For whoever comes first: a thread that finds another at it asks the system instead. */
+static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
+static Chunk *kept, *kept_large;
+static int64_t kept_bytes, kept_large_bytes;
+static _Atomic int64_t held; /* bytes in all regions */
+
+static bool keep(Chunk *chunk) {
+    bool plain = chunk->bytes == CHUNK_BYTES;
+    int64_t *bytes = plain ? &kept_bytes : &kept_large_bytes;
+    if (pthread_mutex_trylock(&keeping)) return false;
+    bool fits = *bytes + chunk->bytes <= (plain ? KEPT_CHUNKS * CHUNK_BYTES : KEPT_BYTES);
+    if (fits) {
+        Chunk **list = plain ? &kept : &kept_large;
+        *bytes += chunk->bytes;
+        chunk->next = *list;
+        *list = chunk;
+    }
+    pthread_mutex_unlock(&keeping);
+    return fits;
+}
 
 static void give_back(Memory *region) {
     while (region->chunks) {
         Chunk *chunk = region->chunks;
         region->chunks = chunk->next;
         held -= chunk->bytes;
-        bool plain = chunk->bytes == CHUNK_BYTES;
-        int64_t *bytes = plain ? &kept_bytes : &kept_large_bytes;
-        if (*bytes + chunk->bytes <= (plain ? KEPT_CHUNKS * CHUNK_BYTES : KEPT_BYTES)) {
-            Chunk **list = plain ? &kept : &kept_large;
-            *bytes += chunk->bytes;
-            chunk->next = *list;
-            *list = chunk;
-        } else {
-            free(chunk);
-        }
+        if (!keep(chunk)) free(chunk);
     }
     region->next = region->end = NULL;
     region->ended = 1;
@@ -70,14 +80,17 @@ static Memory *region_argument(Context *context, const char *who, int position, 
 static Chunk *kept_chunk(int64_t bytes) {
     bool plain = bytes == CHUNK_BYTES;
     int looked = 0;
+    Chunk *found = NULL;
+    if (pthread_mutex_trylock(&keeping)) return NULL;
     for (Chunk **at = plain ? &kept : &kept_large; *at && looked < LOOKED_AT; at = &(*at)->next, looked++)
         if ((*at)->bytes == bytes) {
-            Chunk *chunk = *at;
-            *at = chunk->next;
+            found = *at;
+            *at = found->next;
             *(plain ? &kept_bytes : &kept_large_bytes) -= bytes;
-            return chunk;
+            break;
         }
-    return NULL;
+    pthread_mutex_unlock(&keeping);
+    return found;
 }
 
 static char *new_chunk(Context *context, Memory *region, int64_t bytes) {
