@@ -29,7 +29,7 @@ from eshkol.atlas.types import Type, encode
 from eshkol.atlas.validate import memory_operands
 from eshkol.backends.cpu import CpuBackend, macros, simd
 from eshkol.backends.cpu.kernels.macro import module_text, phase_modules
-from eshkol.backends.cpu.macros import gemm, gemm_amx, gemm_int8, gemm_plan, gemv
+from eshkol.backends.cpu.macros import gemm, gemm_amx, gemm_int8, gemm_plan, gemm_small, gemv
 from eshkol.errors import IsaError
 from eshkol.llvm.objects import assembly
 from eshkol.llvm.targets import Target
@@ -201,9 +201,15 @@ def _steps(draw: st.DrawFn, extents: tuple[int, ...], *, filled: bool) -> tuple[
 
 
 @st.composite
-def strided(draw: st.DrawFn) -> dict[str, Any]:
+def strided(draw: st.DrawFn, *, small: bool = False) -> dict[str, Any]:
+    """Batches that lie in many ways; small: enough matrices that code is written for their size."""
     batches = tuple(draw(st.lists(st.integers(1, 3), min_size=1, max_size=2)))
     m, n, k = (draw(st.sampled_from([1, 3, 4, 7, 17, 20, 33])) for _ in range(3))
+    if small:
+        batches = draw(st.sampled_from([(256,), (259,), (3, 101), (128, 2), (2, 1300)]))
+        m, n, k = (draw(st.integers(1, gemm_small.MOST)) for _ in range(3))
+        if draw(st.sampled_from([False, False, True])):
+            batches, m = draw(st.sampled_from([(1,), (2,), (2, 3)])), draw(st.sampled_from([256, 300, 1025]))
     flags = {name: draw(st.booleans()) for name in ("transpose_a", "transpose_b")}
     a = (k, m) if flags["transpose_a"] else (m, k)
     b = (n, k) if flags["transpose_b"] else (k, n)
@@ -223,6 +229,37 @@ def test_batches_lie_in_memory_in_many_ways(ty: Type, given_: dict[str, Any]) ->
     assert i.op.check is not None
     i.op.check(i)
     agree(i, inputs_of(i, 14), given_["k"])
+
+
+@some_floats
+@examples(60, 10)
+@given(given_=strided(small=True))
+@example({"batch": 5000, "m": 3, "n": 3, "k": 3})  # several tasks
+@example({"batch": 5001, "m": 4, "n": 1, "k": 4})
+@example({"batch": 1, "m": 20_011, "n": 3, "k": 2})
+@example({"batch": 300, "m": 3, "n": 3, "k": 0})
+def test_many_small_matrices(ty: Type, given_: dict[str, Any]) -> None:
+    i = make(ROWS["BatchedGEMM"], ty, alpha=0.5, **given_)
+    agree(i, inputs_of(i, 15), given_["k"])
+
+
+def test_small_matrices_have_code_of_their_size() -> None:
+    """Each way that it is written, alone on a lane's memory too; what follows sums is done; few are not worth it."""
+    i = make(ROWS["BatchedGEMM"], Type.F32, batch=300, m=3, n=5, k=2, transpose_b=True)
+    (phase,) = macros.lower(i, CPU.target).phases
+    assert "small_3x5x2_columns" in phase.function
+    agree(i, inputs_of(i, 16), 2, lanes=2)
+    (phase,) = macros.lower(make(ROWS["BatchedGEMM"], Type.F32, batch=300, m=4, n=1, k=4), CPU.target).phases
+    assert "small_1x4x4_turned" in phase.function
+    i = make(ROWS["GEMM"], Type.F32, m=515, n=3, k=4, alpha=0.5, beta=2.0, transpose_a=True)
+    (phase,) = macros.lower(i, CPU.target).phases
+    assert "small_rowsx3x4" in phase.function
+    agree(i, inputs_of(i, 17), 4)
+    for activation in (Activation.Relu, Activation.Tanh):
+        i = make(ROWS["FusedGEMM"], Type.F32, out_ty=Type.F32, activation=activation, m=300, n=5, k=3)
+        agree(i, inputs_of(i, 18), 3)
+    few = macros.lower(make(ROWS["BatchedGEMM"], Type.F32, batch=10, m=3, n=5, k=2), CPU.target)
+    assert "small" not in few.phases[-1].function
 
 
 LAID_OUT: list[tuple[str, dict[str, Any]]] = [

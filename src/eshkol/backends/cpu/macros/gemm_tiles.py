@@ -22,6 +22,7 @@ from eshkol.atlas.types import Type
 from eshkol.backends.cpu.kernels.macro import Macro, Phase
 from eshkol.backends.cpu.macros.gemm_pack import pack_a, pack_b
 from eshkol.backends.cpu.macros.gemm_plan import WORDS, Epilogue, Product, ProductPlan, Words, source
+from eshkol.backends.cpu.macros.gemm_small import small_product
 from eshkol.backends.cpu.macros.gemm_tune import tuned
 from eshkol.backends.cpu.macros.gemm_units import Micro, Style
 from eshkol.backends.cpu.macros.gemv import vector_product
@@ -35,7 +36,7 @@ TURNED_UNROLL = 4  # units along k in a round of the inner loop where A is read 
 
 def product_macro(p: Product) -> Macro:
     """The product as native functions; sizes are words, so that the same ones serve many shapes."""
-    if (found := vector_product(p)) is not None:
+    if (found := small_product(p) or vector_product(p)) is not None:
         return found
     p = tuned(p)
     plan = ProductPlan.of(p)
