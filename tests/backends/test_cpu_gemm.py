@@ -29,7 +29,7 @@ from eshkol.atlas.types import Type, encode
 from eshkol.atlas.validate import memory_operands
 from eshkol.backends.cpu import CpuBackend, macros, simd
 from eshkol.backends.cpu.kernels.macro import module_text, phase_modules
-from eshkol.backends.cpu.macros import gemm, gemm_amx, gemm_int8, gemm_plan, gemm_small, gemv
+from eshkol.backends.cpu.macros import gemm, gemm_amx, gemm_few, gemm_int8, gemm_plan, gemm_small, gemv
 from eshkol.errors import IsaError
 from eshkol.llvm.objects import assembly
 from eshkol.llvm.targets import Target
@@ -178,6 +178,40 @@ def test_few_long_rows_times_a_vector_are_cut_into_parts(ty: Type, m: int, n: in
     i = make(ROWS["GEMM"], ty, m=m, n=n, k=k, alpha=-0.5, beta=2.0, transpose_b=n > 1)
     assert [p.tasks for p in gemm.gemm(i, CPU.target).phases] == [m * n * -(-k // 48), m * n]
     agree(i, inputs_of(i, 4), k)
+
+
+@some_floats
+@examples(30, 6)
+@given(
+    count=st.integers(2, gemm_few.MOST), size=st.sampled_from([16, 17, 63, 200]), data=st.data(),
+    k=st.sampled_from([255, 256, 300, 511, 600]), flags=st.tuples(st.booleans(), st.booleans()),
+)  # fmt: skip
+def test_few_vectors(ty: Type, count: int, size: int, k: int, flags: tuple[bool, bool], data: Any) -> None:
+    """A few rows times a transposed matrix, or a matrix times a few columns; alone, in batches, with what follows."""
+    left, transposed = flags
+    m, n = (count, size) if left else (size, count)
+    turned = {"transpose_a": transposed and left, "transpose_b": transposed or left}
+    i = data.draw(st.sampled_from([
+        make(ROWS["GEMM"], ty, m=m, n=n, k=k, alpha=-0.5, beta=2.0, **turned),
+        make(ROWS["BatchedGEMM"], ty, batch=6, batches=(2, 3), m=m, n=n, k=k, **turned),
+        make(ROWS["FusedGEMM"], ty, out_ty=ty, activation=Activation.Tanh, m=m, n=n, k=k, **turned),
+    ]))  # fmt: skip
+    agree(i, inputs_of(i, 4), k, lanes=data.draw(st.sampled_from([0, 0, 2])))
+
+
+def test_few_vectors_read_the_matrix_once() -> None:
+    """What it reads lies as it is: only vectors whose elements lie apart are copied, of which there are few."""
+    flags = {"transpose_b": True}
+    names = {
+        (3, 400, True): ["gemm_f32_few_3_rows"],
+        (400, 3, False): ["gemm_f32_few_3_columns_copied_copies", "gemm_f32_few_3_columns_copied"],
+        (400, 3, True): ["gemm_f32_few_3_columns"],
+    }
+    for (m, n, turned), wanted in names.items():
+        i = make(ROWS["GEMM"], Type.F32, m=m, n=n, k=600, **(flags if turned else {}))
+        assert [phase.function for phase in gemm.gemm(i, CPU.target).phases] == wanted
+    short = gemm.gemm(make(ROWS["GEMM"], Type.F32, m=3, n=400, k=20, **flags), CPU.target)
+    assert "few" not in short.phases[-1].function
 
 
 @some_floats

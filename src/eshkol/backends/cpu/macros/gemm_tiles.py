@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.kernels.macro import Macro, Phase
+from eshkol.backends.cpu.macros.gemm_few import few_product
 from eshkol.backends.cpu.macros.gemm_pack import pack_a, pack_b
 from eshkol.backends.cpu.macros.gemm_plan import WORDS, Epilogue, Product, ProductPlan, Words, source
 from eshkol.backends.cpu.macros.gemm_small import small_product
@@ -36,7 +37,7 @@ TURNED_UNROLL = 4  # units along k in a round of the inner loop where A is read 
 
 def product_macro(p: Product) -> Macro:
     """The product as native functions; sizes are words, so that the same ones serve many shapes."""
-    if (found := small_product(p) or vector_product(p)) is not None:
+    if (found := small_product(p) or vector_product(p) or few_product(p)) is not None:
         return found
     p = tuned(p)
     plan = ProductPlan.of(p)
