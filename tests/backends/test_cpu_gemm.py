@@ -296,6 +296,38 @@ def test_small_matrices_have_code_of_their_size() -> None:
     assert "small" not in few.phases[-1].function
 
 
+@some_floats
+@pytest.mark.parametrize(
+    ("m", "k", "batch"), [(96, 96, 1), (131, 100, 1), (200, 700, 1), (97, 600, 3), (400, 130, 1)]
+)  # fmt: skip
+@pytest.mark.parametrize("transposed", ["a", "b"])
+def test_a_matrix_times_its_own_transpose_is_computed_once(
+    ty: Type, m: int, k: int, batch: int, transposed: str
+) -> None:
+    """Both operands are one buffer: what lies above the diagonal is what lies below it, to the bit, and is right."""
+    i = make(ROWS["BatchedGEMM"], ty, batch=batch, m=m, n=m, k=k, alpha=0.5, **{f"transpose_{transposed}": True})
+    matrices = inputs_of(i, 3)["a"].reshape(batch, m, k)
+    stored = (np.swapaxes(matrices, 1, 2) if transposed == "a" else matrices).copy()
+    b, c, x = ProgramBuilder(), BufferOffset("c", PAD * ty.size_bytes), BufferOffset("x", 0)
+    b.buffer("x", ty)
+    b.buffer("c", ty)
+    b.emit(i.with_operands(lambda f, v: {"a": x, "b": x, "c": c}.get(f.name, v)))
+    filler = to_array([math.nan] * (batch * m * m + 2 * PAD), ty)
+    params = {"x": CPU.array(stored.reshape(-1), ty), "c": CPU.array(filler, ty)}
+    CPU.execute(b.build(), LaunchConfig.linear(1), params)
+    found = params["c"].read().astype(np.float64)
+    assert np.isnan(found[:PAD]).all()
+    assert np.isnan(found[-PAD:]).all()
+    found = found[PAD:-PAD].reshape(batch, m, m)
+    np.testing.assert_array_equal(found, np.swapaxes(found, 1, 2))
+    wide = matrices.astype(np.float64)
+    wanted = 0.5 * wide @ np.swapaxes(wide, 1, 2)
+    compute = EPSILON[Type.F32 if ty.is_half else ty]
+    bound = (compute * 4 * (k + 4) + EPSILON[ty]) * (np.abs(wanted) + np.abs(wanted).max())
+    assert (np.abs(found - wanted) <= bound).all()
+    agree(i, inputs_of(i, 4), k)  # the same code, of two matrices
+
+
 LAID_OUT: list[tuple[str, dict[str, Any]]] = [
     ("GEMM", {"transpose_a": True, "beta": 0.5}),
     ("GEMM", {"transpose_b": True}),

@@ -93,6 +93,7 @@ def gemm(i: Instruction, target: Target) -> Macro:
             epilogue_words=words,
             laid_a=_laid(i, "a"),
             laid_b=_laid(i, "b"),
+            follows=scaled,
         )
     )
 
@@ -129,7 +130,7 @@ def batched_gemm(i: Instruction, target: Target) -> Macro | None:
 
     return product_macro(Product(
         f"batched_gemm_{i.ty}".lower(), target, float_style(i.ty, compute, target, m, i.n), i.ty, batch, m, i.n, i.k,
-        epilogue, epilogue_words=(real_bits(i.alpha),), laid_a=a, laid_b=b, laid_c=c, inner=inner,
+        epilogue, epilogue_words=(real_bits(i.alpha),), laid_a=a, laid_b=b, laid_c=c, inner=inner, follows=False,
     ))  # fmt: skip
 
 
