@@ -41,10 +41,10 @@ typedef struct {
                 const int64_t q = 0;                                                                                   \
                 ALL(ELEMENT) CODE() OTHERS(FACTOR) KEEP(0) OTHERS(TURN)                                                \
             }                                                                                                          \
-        } else if (s == SHORT) { /* as after a first pass of radix 8: one vector, not a loop of some */                  \
-            ROWS_OF(SHORT, ALL, OTHERS, CODE)                                                                                                \
+        } else if (s == SHORT) { /* as after a first pass of radix 8: one vector, not a loop of some */                \
+            ROWS_OF(SHORT, ALL, OTHERS, CODE)                                                                          \
         } else {                                                                                                       \
-            ROWS_OF(s, ALL, OTHERS, CODE)                                                                                                    \
+            ROWS_OF(s, ALL, OTHERS, CODE)                                                                              \
         }                                                                                                              \
     }
 
