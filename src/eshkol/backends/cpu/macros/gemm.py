@@ -1,6 +1,7 @@
 """Matrix products of floats as macros: which style, how operands lie, what becomes of the sums.
 
-The work is in `gemm_plan` (how a product is cut up), `gemm_pack`, `gemm_tiles` and, for vectors, `gemv`.
+The work is in `gemm_plan` (how a product is cut up), `gemm_pack`, `gemm_tiles`, and for what tiles would not suit: for
+vectors `gemv`, for a few of them `gemm_few`, for many small matrices `gemm_small`.
 """
 
 from __future__ import annotations
