@@ -32,7 +32,7 @@ FOLDER = Path(__file__).parent / "scheme"
 NAMES = (
     "fib", "tak", "ack", "ctak", "nqueens", "deriv", "primes", "mandelbrot", "nbody", "fft", "quicksort", "strings",
     "tables", "factorial", "trees", "closures", "orders", "halves", "passing", "julia", "pegs", "types", "guards",
-    "searches", "coroutines",
+    "searches", "coroutines", "areas", "areas-typed",
 )  # fmt: skip
 TURNS = 5
 LIMIT = 120  # seconds that a program may run

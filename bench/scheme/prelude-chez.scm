@@ -17,3 +17,4 @@
 (define (hash-table-walk table visit)
   (let-values (((keys values) (hashtable-entries table)))
     (vector-for-each visit keys values)))
+(define-syntax : (syntax-rules () ((_ . declaration) (begin)))) ; types, which Chez has no use for

@@ -84,6 +84,7 @@ CASES: dict[str, list[str]] = {
                             "'() '()", "1/2 2/4", "x x", "i i", "\"a\" \"a\"", "1.5 1.5",
                             "1000000000000000000000 1000000000000000000000", "1/2 1/3", "1.5 2.5")]
        for name in ("eq?", "eqv?", "equal?")},
+    "%flonum?": ["(typed x 2)", "(typed x i)", "(typed (* x x) 3)", "(+ (typed x 1) (typed 2.0 1))"],
     "%undifferentiated": ["(case i ((0 2) x) ((1) (* 2 x)) (else (* 3 x)))", "(case 'a ((a) x) (else 0))",
                           "(case (floor x) ((0) x) (else (* 2 x)))"],
     # lists
@@ -217,7 +218,7 @@ CASES: dict[str, list[str]] = {
 COVERED = {
     "parts": {"car", "cdr", "cadr", "cddr", "caddr", "cdddr", "cadddr", "caar", "cdar", "cadar", "caadr", "cdadr",
               "caaar", "cdaar", "cddar", "first", "second", "third"},
-    "reverse": {"%fresh-reverse"}, "%record": {"%record?", "%record-ref"},
+    "reverse": {"%fresh-reverse"}, "%flonum?": {"%fixnum?"}, "%record": {"%record?", "%record-ref"},
     "string-append": {"string", "number->string", "symbol->string", "%written", "%spelled"},
 }  # fmt: skip
 # Expressions whose derivatives are not compiled: errors, exact numbers known only later, questions about types.
@@ -225,6 +226,7 @@ LEFT_TO_THE_TOWER = set(Path(__file__).with_name("left_to_the_tower.txt").read_t
 PRELUDE = """
 (define-record-type point (point a b) point? (a point-a) (b point-b))
 (define-record-type other (other a) other? (a other-a))
+(define (typed (y : Float64) (k : Integer)) : Float64 (* y (+ y k)))
 """
 
 

@@ -392,6 +392,8 @@ PRIMITIVES["exact-integer?"] = _is_of(lambda a: True if is_integer(a) else None 
 PRIMITIVES["exact?"] = _is_of(lambda a: True if is_exact(a) else None)
 PRIMITIVES["inexact?"] = _is_of(lambda a: False if is_exact(a) else None)
 PRIMITIVES["integer?"] = _is_of(lambda a: True if is_integer(a) else None if is_number(a) else False)
+# asked by typed procedures, which are there twice: that for all numbers is as good
+PRIMITIVES["%fixnum?"] = PRIMITIVES["%flonum?"] = _is_of(lambda a: False)
 PRIMITIVES["procedure?"] = _is_of(
     lambda a: isinstance(a, Closure | Primitive) or (isinstance(a, Fields) and a.kind in DERIVED)
 )

@@ -1,7 +1,8 @@
 """The inline functions of arithmetic, written from a table: one row for each operator.
 
 Two fixnums are computed at once unless the result overflows, two flonums always; the rest is the runtime's. Where one
-operand is a small integer constant, as in (* 2 x), the function's "mixed" form takes flonums for the other one too.
+operand is a small integer constant, as in (* 2 x), the function's "mixed" form takes flonums for the other one too;
+where both are known to be exact integers (inference.py), its "exact" form asks for nothing else.
 
 Comparisons have two functions: one for tests, which is always true or false, and one whose value is wanted, since of
 tensors that may be a tensor of truth values.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MIXED_FORM, EXACT_FORM = ":mixed", ":exact"
 OPERANDS = "ptr %ctx, i64 %ta, i64 %pa, i64 %tb, i64 %pb"
 
 
@@ -70,13 +72,14 @@ OPERATORS = (
 )
 
 
-def _function(row: Operator, mixed: bool, test: bool) -> str:
+def _function(row: Operator, form: str, test: bool) -> str:
+    mixed = form == MIXED_FORM
     result = "i1" if test else "%value"
     kind = "test" if test else "compared" if row.compared else "inline"
-    name = f"{kind}.{row.name}{':mixed' if mixed else ''}"
+    name = f"{kind}.{row.name}{form}"
     fixnum, flonum = ("boolean(i1", "boolean(i1") if row.compared else ("fixnum(i64", "flonum(double")
     small = "  ret i1 %n" if test else f"  %v = call %value @{fixnum} %n)\n  ret %value %v"
-    if row.flonums is None:
+    if row.flonums is None or form == EXACT_FORM:
         flonums = "  br label %slow"
     else:
         suitable = "  %suits = call i1 @both_machine(i64 %ta, i64 %tb)" if mixed else (
@@ -114,9 +117,9 @@ slow:
 def functions() -> str:
     """All of them, as text."""
     return "\n\n".join(
-        _function(row, mixed, test)
+        _function(row, form, test)
         for row in OPERATORS
-        for mixed in ((False, True) if row.flonums else (False,))
+        for form in (("", MIXED_FORM, EXACT_FORM) if row.flonums else ("",))
         for test in ((False, True) if row.compared else (False,))
     )
 

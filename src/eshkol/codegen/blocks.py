@@ -157,9 +157,9 @@ class FunctionWriter(FunctionText):
             self.do(line)
         return f"{function}({passing.parameters(words)})"
 
-    def jump_to(self, function: str, words: Sequence[str], place: Place | None) -> None:
+    def jump_to(self, function: str, words: Sequence[str], place: Place | None, attributes: str = "") -> None:
         """A call as the last thing that is done."""
-        call = self.passed(function, words)
+        call = self.passed(function, words) + attributes
         self.close(f"ret %value {self.op(f'musttail call tailcc %value {call}{self.debug(place)}')}")
 
     def finish(self, attributes: str = "", linkage: str = "internal") -> str:

@@ -14,10 +14,11 @@ from eshkol.codegen.functions import Analysis, LambdaFunction, calls_inside, res
 from eshkol.codegen.nodes import Escape, Fix, LetValues, Prim
 from eshkol.codegen.passing import registers
 from eshkol.codegen.primitives import QUICK_ARGUMENTS
-from eshkol.codegen.shared import Shared, given
+from eshkol.codegen.shared import Shared, given, taken
 from eshkol.codegen.simplify import first_of_two
 from eshkol.codegen.values import Env, ValueWriter
 from eshkol.lang import core
+from eshkol.lang.copying import MACHINE
 from eshkol.lang.core import Call, Clause, Const, Global, If, Lambda, Let, Local, Node, Seq, Variable
 from eshkol.lang.source import Place
 
@@ -77,13 +78,17 @@ class Body(ValueWriter):
         variables = [*clause.params, *([clause.rest] if clause.rest else [])]
         closure = function.escapes and bool(function.free)
         passed = [] if function.escapes else function.free
-        env: Env = {v: Val(f"%a{i}t", f"%a{i}p") for i, v in enumerate([*variables, *passed])}
-        words = given([env[v] for v in variables], "%self" if closure else None, [env[v] for v in passed])
+        tags, flonum = self.shared.tags_of(function, clause), self.tags["FLONUM"]
+        words = taken(len(tags), tags, flonum, "%self" if closure else None)
         writer.receive(words)
+        env: Env = {}
+        for i, (variable, tag) in enumerate(zip([*variables, *passed], tags, strict=True)):
+            bits = writer.op(f"bitcast double %a{i}d to i64") if tag == flonum else f"%a{i}p"
+            env[variable] = Val(f"%a{i}t" if tag is None else tag, bits)
         if closure:
             base = self.table.layout["Closure.captured"]
             for i, variable in enumerate(function.free):
-                env[variable] = writer.load_value(writer.offset("%self", base + 16 * i))
+                env[variable] = self.bound(variable, writer.load_value(writer.offset("%self", base + 16 * i)))
             if function.variable is not None:
                 env[function.variable] = Val(self.tags["PROCEDURE"], writer.op("ptrtoint ptr %self to i64"))
         again = self.shared.is_direct(function) and function.loops and not calls_inside(self.analysis, clause.body)
@@ -92,7 +97,7 @@ class Body(ValueWriter):
             awaited = writer.awaited(start, len(variables))
             writer.meet(start, [env[variable] for variable in variables])
             writer.begin(start)
-            env.update(zip(variables, awaited, strict=True))
+            env.update((v, self.bound(v, value)) for v, value in zip(variables, awaited, strict=True))
             self.again = (clause, start)
         for variable in variables:
             if variable.assigned:
@@ -175,7 +180,7 @@ class Body(ValueWriter):
         simple = self._simple(node, env)
         if simple is not None:
             return simple
-        return self.values(node, env, 1)[0]
+        return self.tagged(node, self.values(node, env, 1)[0])
 
     def values(self, node: Node, env: Env, count: int) -> list[Val]:
         join = Join(self.writer.block("join"), count)
@@ -199,6 +204,10 @@ class Body(ValueWriter):
 
     def _simple(self, node: Node, env: Env) -> Val | None:
         """The value of an expression that has no branches of its own."""
+        found = self._straight(node, env)
+        return None if found is None else self.tagged(node, found)
+
+    def _straight(self, node: Node, env: Env) -> Val | None:
         match node:
             case Const(datum=found):
                 return self.constant(found)
@@ -281,7 +290,7 @@ class Body(ValueWriter):
                 self.emit(arg, env, Test(to.no, to.yes))
             case Prim(name="not", args=[If() | Seq() | Let() | Fix() | LetValues() | Prim() as arg]):
                 self.emit(If(node.place, arg, Const(node.place, False), Const(node.place, True)), env, to)
-            case Prim(name=name, args=args) if name in COMPARISONS and not isinstance(to, Test):
+            case Prim(name=name) if name in COMPARISONS and not isinstance(to, Test):
                 self.deliver(self.primitive(node, env), to, node.place)
             case Prim(name=name, args=args) if name in COMPARISONS and len(args) != 2:
                 words = self.primitive(node, env)
@@ -325,7 +334,8 @@ class Body(ValueWriter):
             params = function.code.clauses[0].params
             block = writer.block("loop" if function.loops else "label")
             self.labels[function] = block
-            inner.append({**env, **dict(zip(params, writer.awaited(block, len(params)), strict=True))})
+            awaited = zip(params, writer.awaited(block, len(params)), strict=True)
+            inner.append({**env, **{v: self.bound(v, value) for v, value in awaited}})
         before = self.polled
         self.emit(node.body, env, to)
         waiting = list(zip(functions, inner, strict=True))
@@ -354,7 +364,7 @@ class Body(ValueWriter):
             found = self._listed(node, env)
             variables += [node.rest] if node.rest is not None else []
         for variable, value in zip(variables, found, strict=True):
-            inner[variable] = self.boxed(value) if variable.assigned else value
+            inner[variable] = self.boxed(value) if variable.assigned else self.bound(variable, value)
         self.emit(node.body, inner, to)
 
     def _single(self, node: Node, env: Env) -> Val:
@@ -363,6 +373,10 @@ class Body(ValueWriter):
         Arguments of calls are not looked at: that costs programs which do little else a fifth of their time, where
         variables cost nothing that can be measured, and a primitive that gets several values says so.
         """
+        if self.inferred is not None:
+            kind = self.inferred.values.get(node)
+            if kind is not None and not kind.tags & self.inferred.kinds.several:
+                return self.value(node, env)
         return self._one(node, env) if may_be_several(self.analysis, node) else self.value(node, env)
 
     def _one(self, node: Node, env: Env) -> Val:
@@ -429,9 +443,19 @@ class Body(ValueWriter):
             self.writer.meet(start, args)
             self.writer.shut()
         elif isinstance(to, Return) and not _comes_back(node):
-            self.writer.jump_to(*self._prepared(node, env, deeper=False), node.place)
+            apart = " noinline" if self._hands_on(function) else ""
+            self.writer.jump_to(*self._prepared(node, env, deeper=False), node.place, apart)
         else:
             self.deliver(self._call(node, env), to, node.place)
+
+    def _hands_on(self, function: LambdaFunction | None) -> bool:
+        """Whether a call is of what the procedure is once more, for machine numbers.
+
+        LLVM would put it here, and what is the same in both together: then calls in there have no places.
+        """
+        if function is None or function.cell is None:
+            return False
+        return function.cell.name.endswith(MACHINE) and function.code.name == self.function.code.name
 
     def _place(self, node: Call) -> Destination | None:
         """Where a call goes on that is one of a continuation that is only left to."""
@@ -476,8 +500,8 @@ class Body(ValueWriter):
             else:
                 assert function.variable is not None
                 closure = self.writer.pointer(env[function.variable])
-        passed = [] if function.escapes else [env[variable] for variable in function.free]
-        return self.shared.symbols[clause], given(args, closure, passed)
+        args += [] if function.escapes else [env[variable] for variable in function.free]
+        return self.shared.symbols[clause], given(self.writer, args, self.shared.tags_of(function, clause), closure)
 
     def _prepared_unknown(self, node: Call, env: Env, deeper: bool) -> tuple[str, list[str]]:
         writer, layout = self.writer, self.table.layout

@@ -15,6 +15,7 @@ from eshkol.codegen.compiled import CompiledUnit
 from eshkol.codegen.emit import emit_unit
 from eshkol.codegen.functions import Analysis
 from eshkol.codegen.identity import source_key
+from eshkol.codegen.inference import Inference
 from eshkol.codegen.keeping import encode
 from eshkol.codegen.module import FUNCTION_ATTRIBUTES, INTRINSICS, RUNTIME, UnitModule, declared
 from eshkol.codegen.primitives import PrimitiveTable
@@ -24,7 +25,7 @@ from eshkol.codegen.simplify import Simplifier
 from eshkol.codegen.sources import note_names, source_text
 from eshkol.codegen.verify import verify_forms
 from eshkol.codegen.why import report
-from eshkol.lang import datum
+from eshkol.lang import core, datum
 from eshkol.lang.core import Lambda, Node, Unit
 from eshkol.lang.hashing import digest
 from eshkol.lang.libraries import nodes
@@ -63,7 +64,8 @@ def llvm_text(
 def _llvm_text(unit: Unit, forms: list[Node], tail: bool, quick: bool, alike: bool) -> tuple[str, UnitModule, Analysis]:
     module = AlikeModule(table()) if alike else UnitModule(table(), is_quick=quick)
     analysis = Analysis.of(forms)
-    emit_unit(Shared(module, analysis, unit.cells, source_text), forms, unit.name, tail)
+    inferred = None if quick else Inference(forms, analysis, table(), unit.private)
+    emit_unit(Shared(module, analysis, unit.cells, source_text, None, inferred), forms, unit.name, tail)
     return module.text("" if alike else unit.name.replace("\n", " ")), module, analysis
 
 
@@ -125,15 +127,25 @@ def _simplify_unit(unit: Unit) -> str:
     for number, form in enumerate(forms):
         check()
         forms[number] = simplifier.form(form)
+    if unit.typed:
+        _shorten(unit)
     if checked:
         verify_forms(forms)
     return scopes
 
 
+def _shorten(unit: Unit) -> None:
+    """Let calls whose arguments are known to be machine numbers go where such are taken without their tags."""
+    inferred = Inference(unit.forms, Analysis.of(unit.forms), table(), unit.private)
+    for call, cell in inferred.shorter.items():
+        call.procedure = core.Global(call.procedure.place, cell)
+
+
 def explained(unit: Unit) -> list[str]:
     """What becomes of each procedure of a unit, which is simplified."""
     simplify_unit(unit)
-    return report(unit.forms, Analysis.of(unit.forms), table())
+    analysis = Analysis.of(unit.forms)
+    return report(unit.forms, analysis, table(), Inference(unit.forms, analysis, table(), unit.private))
 
 
 def functions_of(module: UnitModule) -> list[str]:

@@ -114,6 +114,21 @@ def pieces_of(analysis: Analysis, forms: list[Node]) -> list[Piece]:
     return pieces or [Piece([], False)]
 
 
+def _check_tags(writer: FunctionWriter, args: list[Val], tags: list[str | None]) -> None:
+    """That arguments are what the calls that are known give: nobody else has the procedure, and so it was compiled."""
+    tests = [writer.op(f"icmp eq i64 {value.tag}, {tag}") for value, tag in zip(args, tags, strict=True) if tag]
+    if tests:
+        all_fit = tests[0]
+        for test in tests[1:]:
+            all_fit = writer.op(f"and i1 {all_fit}, {test}")
+        good, bad = writer.block(), writer.block()
+        writer.branch(all_fit, good, bad, 0)
+        writer.begin(bad)
+        writer.run("esk_unforeseen", "ptr %ctx, ptr %self", ENTRY)
+        writer.close("unreachable")
+        writer.begin(good)
+
+
 def _entry(shared: Shared, function: LambdaFunction) -> None:
     """The entry of a closure: finds the clause for the number of arguments and goes to its function."""
     symbol = shared.entry_symbol(function)
@@ -133,7 +148,9 @@ def _entry(shared: Shared, function: LambdaFunction) -> None:
             args.append(writer.words(
                 writer.call("esk_rest", "%value", f"ptr %ctx, i64 %count, i64 {wanted}, ptr {direct}", None)
             ))  # fmt: skip
-        writer.jump_to(shared.symbols[clause], given(args, "%self" if function.free else None, []), None)
+        tags = shared.tags_of(function, clause)
+        _check_tags(writer, args, tags)
+        writer.jump_to(shared.symbols[clause], given(writer, args, tags, "%self" if function.free else None), None)
         writer.begin(other)
     writer.run("esk_wrong_arity", "ptr %ctx, ptr %self, i64 %count", ENTRY)
     writer.close("unreachable")

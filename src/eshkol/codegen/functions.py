@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from eshkol.codegen.nodes import Escape, Fix, LetValues, Prim, children
 from eshkol.lang import core
 from eshkol.lang.core import Call, Clause, Const, Global, If, Lambda, Let, Local, Node, Seq, SetLocal, Variable
+from eshkol.lang.source import Place
 
 EASY_SIZE = 24  # expressions in the beginning of a function that its callers may take over
 PASSED = 8  # free variables that a function without a closure may take as arguments
@@ -55,6 +56,9 @@ class LambdaFunction:
     group: FunctionGroup | None = None
     region: Region = field(default_factory=Region)
     escapes: bool = False  # whether its value is needed
+    valued: bool = False  # whether it is used otherwise than in calls that are known, and its definition
+    valued_at: Place | None = None  # where, first
+    cell: core.Cell | None = None  # that it is defined as
     loops: bool = False  # whether it is called from inside itself or its group
     calls: list[tuple[Region | None, Clause | None]] = field(default_factory=list)
     bound: set[Variable] = field(default_factory=set)
@@ -67,6 +71,11 @@ class LambdaFunction:
     @property
     def inside(self) -> bool:
         return self.group is not None and self.group.inside
+
+    def is_value(self, place: Place | None) -> None:
+        """Its value is needed by something that may do anything with it."""
+        self.valued_at = self.valued_at if self.valued else place
+        self.escapes = self.valued = True
 
     @property
     def is_static(self) -> bool:
@@ -109,7 +118,8 @@ class Analysis:
             if isinstance(form, core.DefineGlobal) and isinstance(form.value, Lambda):
                 cell = form.cell
                 if cell.sealed and not cell.assigned and cell not in analysis.cells:
-                    analysis.cells[cell] = analysis._function(form.value)
+                    function = analysis.cells[cell] = analysis._function(form.value)
+                    function.cell = cell
         for form in forms:
             analysis._walk(form, None, [analysis.top])
         analysis._settle_regions()
@@ -130,14 +140,16 @@ class Analysis:
         match node:
             case Local(variable=variable):
                 if variable in self.variables:
-                    self.variables[variable].escapes = True
+                    self.variables[variable].is_value(node.place)
             case Global(cell=cell):
                 if cell in self.cells:
-                    self.cells[cell].escapes = True
+                    self.cells[cell].is_value(node.place)
             case core.DefineGlobal(cell=cell, value=Lambda() as code):
-                self._lambda(code, around).escapes = True
+                function = self._lambda(code, around)
+                function.escapes = True
+                function.valued = function.valued or function.cell is not cell
             case Lambda():
-                self._lambda(node, around).escapes = True
+                self._lambda(node, around).is_value(node.place)
             case If(test=test, then=then, otherwise=otherwise):
                 self._walk(test, None, around)
                 self._walk(then, region, around)

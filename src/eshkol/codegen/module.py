@@ -27,6 +27,7 @@ RUNTIME = {  # functions of the runtime that compiled code calls: result, parame
     "esk_poll": ("void", "ptr", "cold"),
     "esk_make_ready": ("void", "ptr, ptr, i64", "cold"),
     "esk_wrong_arity": ("void", "ptr, ptr, i64", "cold noreturn"),
+    "esk_unforeseen": ("void", "ptr, ptr", "cold noreturn"),
     "esk_not_procedure": ("void", "ptr, i64, i64", "cold noreturn"),
     "esk_unbound": ("void", "ptr, ptr", "cold noreturn"),
     "esk_used_early": ("void", "ptr, ptr", "cold noreturn"),

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from eshkol.codegen.emit import TopForm, emit_functions, emit_piece, piece_symbol, pieces_of
 from eshkol.codegen.functions import Analysis, LambdaFunction
+from eshkol.codegen.inference import Inference
 from eshkol.codegen.module import CLOSURES, PIECES, UnitModule
 from eshkol.codegen.primitives import PrimitiveTable
 from eshkol.codegen.shared import Shared, Split
@@ -40,6 +42,7 @@ class UnitParts:
 
     def __init__(self, unit: Unit, forms: list[Node], analysis: Analysis, table: PrimitiveTable) -> None:
         self.unit, self.analysis, self.table = unit, analysis, table
+        self._forms = forms
         functions = [f for f in analysis.functions.values() if not f.inside]
         self.slots = {f: number for number, f in enumerate(f for f in functions if f.is_static)}
         self.pieces = pieces_of(analysis, forms)
@@ -127,7 +130,8 @@ class UnitParts:
         module = UnitModule(self.table, is_part=True, is_quick=quick)
         module.constants, module._constant_numbers = self.constants, self._numbers
         split = Split(self.slots, frozenset(plan.functions), quick)
-        shared = Shared(module, self.analysis, self.unit.cells, source_text, split)
+        inferred = None if quick else self._inferred
+        shared = Shared(module, self.analysis, self.unit.cells, source_text, split, inferred)
         emit_functions(shared)
         entries = [(self.slots[f], shared.entry_symbol(f)) for f in shared.functions if f in self.slots]
         for number in plan.pieces:
@@ -139,6 +143,11 @@ class UnitParts:
         rows = ", ".join(f"{{ i64, ptr }} {{ i64 {slot}, ptr {symbol} }}" for slot, symbol in entries)
         module.globals.append(f"@{ENTRIES} = global [{len(entries)} x {{ i64, ptr }}] [{rows}]")
         return module.text(self._name), module, len(entries), entries[0][1][2:-1]
+
+    @cached_property
+    def _inferred(self) -> Inference:
+        """What is known of the whole unit, for those parts that are optimized."""
+        return Inference(self._forms, self.analysis, self.table, self.unit.private)
 
     @property
     def _name(self) -> str:

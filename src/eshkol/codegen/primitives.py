@@ -80,7 +80,7 @@ TAGS_OF_PREDICATES = {
     "null?": ("NULL",), "pair?": ("PAIR",), "string?": ("STRING",), "char?": ("CHAR",), "vector?": ("VECTOR",),
     "symbol?": ("SYMBOL",), "procedure?": ("PROCEDURE",), "boolean?": ("BOOLEAN",), "bytevector?": ("BYTEVECTOR",),
     "%plain-number?": ("FIXNUM", "FLONUM", "BIGNUM", "RATIONAL", "COMPLEX"),
-    "keyword?": ("KEYWORD",), "box?": ("BOX",), "port?": ("PORT",),
+    "%fixnum?": ("FIXNUM",), "%flonum?": ("FLONUM",), "keyword?": ("KEYWORD",), "box?": ("BOX",), "port?": ("PORT",),
 }  # fmt: skip
 
 

@@ -9,14 +9,33 @@ from typing import Any
 from eshkol.codegen import passing
 from eshkol.codegen.blocks import FunctionWriter, Val
 from eshkol.codegen.functions import Analysis, LambdaFunction
+from eshkol.codegen.inference import Inference
 from eshkol.codegen.module import CLOSURES, UnitModule
 from eshkol.lang.core import Cell, Clause
 from eshkol.llvm.text import quoted
 
 
-def given(args: list[Val], closure: str | None, passed: list[Val]) -> list[str]:
-    """The words of a call of a clause's function."""
-    words = [f"i64 {word}" for value in (*args, *passed) for word in value]
+def given(writer: FunctionWriter, args: list[Val], tags: list[str | None], closure: str | None) -> list[str]:
+    """The words of a call of a clause's function, whose arguments have these tags, as far as they are known."""
+    words = []
+    for value, tag in zip(args, tags, strict=True):
+        if tag is None:
+            words += [f"i64 {value.tag}", f"i64 {value.bits}"]
+        elif tag == writer.module.table.tags["FLONUM"]:
+            words.append(f"double {writer.op(f'bitcast i64 {value.bits} to double')}")
+        else:
+            words.append(f"i64 {value.bits}")
+    return [passing.registers().context, *([] if closure is None else [f"ptr {closure}"]), *words]
+
+
+def taken(names: int, tags: list[str | None], flonum: str, closure: str | None) -> list[str]:
+    """The same words as the function takes them: those of argument i are %a{i}t and %a{i}p, or %a{i}d of a double."""
+    words = []
+    for i, tag in zip(range(names), tags, strict=True):
+        if tag is None:
+            words += [f"i64 %a{i}t", f"i64 %a{i}p"]
+        else:
+            words.append(f"double %a{i}d" if tag == flonum else f"i64 %a{i}p")
     return [passing.registers().context, *([] if closure is None else [f"ptr {closure}"]), *words]
 
 
@@ -48,8 +67,10 @@ class Shared:
         own: Iterable[Cell],
         source_text: Callable[[Any], str | None],
         split: Split | None = None,
+        inferred: Inference | None = None,
     ) -> None:
         self.module = module
+        self.inferred = inferred  # nothing, where code is written quickly
         self.analysis = analysis
         self.own = set(own)  # cells that the unit itself defines
         self.split = split
@@ -66,6 +87,12 @@ class Shared:
 
     def _symbol(self, function: LambdaFunction) -> str:
         return f'@"{quoted(self.module.unique(function.code.name or "lambda"))}"'
+
+    def tags_of(self, function: LambdaFunction, clause: Clause) -> list[str | None]:
+        """The tags of the arguments of a clause's function: of parameters, and of free variables that are passed."""
+        passed = [] if function.escapes else function.free
+        variables = [*clause.params, *([clause.rest] if clause.rest else []), *passed]
+        return [None if self.inferred is None else self.inferred.tag(v) for v in variables]
 
     def procedure(self, function: LambdaFunction) -> str:
         found = self.procedures.get(function)

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import struct
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 from eshkol.codegen.arithmetic import COMPARISONS, MIXED
 from eshkol.codegen.blocks import FunctionWriter, Val
 from eshkol.codegen.functions import LambdaFunction
+from eshkol.codegen.kinds import Kind
 from eshkol.codegen.nodes import Prim
+from eshkol.codegen.operators import Operators
 from eshkol.codegen.shared import Shared
 from eshkol.codegen.simplify import MANY_ARGUMENTS
 from eshkol.lang import core, datum
@@ -46,11 +49,29 @@ class ValueWriter(ABC):
         self.tags = shared.tags
         code = function.code
         self.writer = FunctionWriter(self.module, name or code.name or "lambda", code.place)
+        self.inferred = shared.inferred
+        self.operators = None if shared.inferred is None else Operators(self.writer, shared.inferred.kinds)
         self.unspecified = Val(self.tags["SPECIAL"], "0")
 
     @abstractmethod
     def value(self, node: Node, env: Env) -> Val:
         """An expression's value, in registers."""
+
+    # ---- what is known ------------------------------------------------------------------------------------------
+
+    def tagged(self, node: Node, value: Val) -> Val:
+        """What an expression gives, with its tag as a literal where that is known."""
+        kind = None if self.inferred is None else self.inferred.values.get(node)
+        return value if kind is None else self._with(kind, value)
+
+    def bound(self, variable: Variable, value: Val) -> Val:
+        """A variable's value likewise."""
+        return value if self.inferred is None else self._with(self.inferred.kind(variable), value)
+
+    def _with(self, kind: Kind, value: Val) -> Val:
+        assert self.inferred is not None
+        tag = self.inferred.kinds.single(kind)
+        return value if tag is None or tag == value.tag else Val(tag, value.bits)
 
     # ---- constants and variables --------------------------------------------------------------------------------
 
@@ -179,6 +200,14 @@ class ValueWriter(ABC):
 
     def test(self, node: Prim, env: Env) -> str:
         args = [self.value(arg, env) for arg in node.args]
+        known = None if self.inferred is None or len(args) != 2 else self.inferred.operands.get(node)
+        if known is not None and self.operators is not None:
+            one, other = zip(args, known, strict=True)
+            holds = self.operators.holds(node.name, one, other)
+            if holds is not None:
+                return holds
+            if form := self.operators.form(*known):
+                return self.inline(f"test.{node.name}{form}", "i1", args, node.place)
         return self.inline(f"test.{node.name}{_mixed(node)}", "i1", args, node.place)
 
     def _long_list(self, node: Prim, env: Env) -> Val:
@@ -190,17 +219,46 @@ class ValueWriter(ABC):
             found = self.writer.words(self.writer.call("prim.cons", "%value", words, node.place))
         return found
 
+    def _is_truth(self, node: Prim) -> bool:
+        """Whether a comparison gives a truth value, as it does of all numbers."""
+        if self.inferred is None:
+            return False
+        known = self.inferred.operands.get(node)
+        return known is not None and self.inferred.kinds.compared(*known) == self.inferred.kinds.boolean
+
+    def _operated(self, node: Prim, args: Sequence[Val]) -> Val | None:
+        """What arithmetic gives, by what is known of its operands."""
+        known = None if self.inferred is None else self.inferred.operands.get(node)
+        if known is None or self.operators is None or not args or node.name in COMPARISONS:
+            return None
+        if len(args) == 1:
+            if node.name != "-" or known[0].tags != self.operators.kinds.fixnum:
+                return None
+            known, args = [self.operators.kinds.constant(0), *known], [self.constant(0), *args]
+        found, kind = args[0], known[0]
+        for i, (value, other) in enumerate(zip(args[1:], known[1:], strict=True)):
+            made = self.operators.computed(node.name, (found, kind), (value, other))
+            if made is None:
+                form = self.operators.form(kind, other) if node.name in MIXED and node.name != "/" else ""
+                if not form and not i and len(args) == 2:
+                    return None
+                made = self.writer.words(self.inline(f"inline.{node.name}{form}", "%value", [found, value], node.place))
+            found, kind = made, self.operators.kinds.arithmetic(node.name, kind, other)
+        return found
+
     def primitive(self, node: Prim, env: Env) -> Val:
         name, count, place = node.name, len(node.args), node.place
         if name == "list" and count > MANY_ARGUMENTS:
             return self._long_list(node, env)
-        if name in COMPARISONS and count == 2:
+        if name in COMPARISONS and count == 2 and not self._is_truth(node):
             args = [self.value(arg, env) for arg in node.args]
             return self.writer.words(self.inline(f"compared.{name}{_mixed(node)}", "%value", args, place))
         if self.table.test(name, count) is not None:
             bits = self.writer.op(f"zext i1 {self.test(node, env)} to i64")
             return Val(self.tags["BOOLEAN"], bits)
         args = [self.value(arg, env) for arg in node.args]
+        if (found := self._operated(node, args)) is not None:
+            return found
         if name == "-" and count == 1:
             return self.writer.words(self.inline("negated", "%value", args, place))
         if (name in LEFT_TO_RIGHT and count > 2) or (name in ("-", "/") and count > 2):

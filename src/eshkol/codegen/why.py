@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 from eshkol.codegen.arithmetic import COMPARISONS
 from eshkol.codegen.functions import Analysis, LambdaFunction
+from eshkol.codegen.inference import Inference
+from eshkol.codegen.kinds import FAR
 from eshkol.codegen.nodes import Escape, Fix, LetValues, Prim, children
 from eshkol.codegen.primitives import PrimitiveTable
 from eshkol.codegen.scopes import written_at
@@ -37,13 +39,14 @@ class _Found:
     libraries: Counter[str] = field(default_factory=Counter)
     runtime: Counter[str] = field(default_factory=Counter)
     arithmetic: int = 0
+    instructions: int = 0  # of arithmetic, those that look at no tags
     pairs: int = 0
     boxes: list[Variable] = field(default_factory=list)
 
 
-def report(forms: list[Node], analysis: Analysis, table: PrimitiveTable) -> list[str]:
+def report(forms: list[Node], analysis: Analysis, table: PrimitiveTable, inferred: Inference) -> list[str]:
     """Lines about every procedure, in the order of the program, and about the top level."""
-    calls = _Calls(analysis, table)
+    calls = _Calls(analysis, table, inferred)
     calls.look(analysis.top, forms)
     lines: list[str] = []
     for function in [*analysis.functions.values(), analysis.top]:
@@ -55,8 +58,8 @@ def report(forms: list[Node], analysis: Analysis, table: PrimitiveTable) -> list
 class _Calls:
     """What is found, function by function."""
 
-    def __init__(self, analysis: Analysis, table: PrimitiveTable) -> None:
-        self.analysis, self.table = analysis, table
+    def __init__(self, analysis: Analysis, table: PrimitiveTable, inferred: Inference) -> None:
+        self.analysis, self.table, self.inferred = analysis, table, inferred
         self.found: dict[LambdaFunction, _Found] = {}
         self.callers: Counter[LambdaFunction] = Counter()
 
@@ -126,7 +129,9 @@ class _Calls:
 
     def _primitive(self, found: _Found, node: Prim) -> None:
         name, count = node.name, len(node.args)
-        if name in ARITHMETIC and count > 1:
+        if name in ARITHMETIC and self.inferred.is_instruction(node):
+            found.instructions += count - 1
+        elif name in ARITHMETIC and count > 1:
             found.arithmetic += count - 1 if name not in COMPARISONS else 1
         elif name in PAIRS:
             found.pairs += count if name == "list" else 1 if name == "cons" else count - 1
@@ -154,11 +159,54 @@ class _Calls:
             yield f"  calls into other libraries, through their closures: {_counted(found.libraries)}"
         if found.unknown:
             yield f"  calls of what is known at run time only: {_several(found.unknown)}"
+        yield from self._known(function)
+        for loop in found.loops:
+            told = [text for v in loop.code.clauses[0].params if (text := self._told(v))]
+            if told:
+                yield f"  in {_name(loop)}, {'; '.join(told)}"
+        if found.instructions:
+            yield f"  {found.instructions} operations on numbers without a look at their tags"
         if found.arithmetic:
             yield f"  {found.arithmetic} operations on numbers in place, which look at the tags of their operands first"
         if found.runtime:
             yield f"  calls of the runtime: {_counted(found.runtime)}"
         yield from self._allocated(found)
+
+    def _known(self, function: LambdaFunction) -> Iterator[str]:
+        """What is known of the parameters of a function, or why nothing is."""
+        params = [v for clause in function.code.clauses for v in clause.params]
+        if not params or function is self.analysis.top:
+            return
+        if not self.inferred.is_closed(function):
+            if function.valued:
+                how = f"{_name(function)} may be called by anyone: its value is used at {_at(function.valued_at)}"
+            else:
+                how = f"{_name(function)} may be called by anyone who imports it"
+            yield f"  {how}, so its parameters may be anything"
+            return
+        for variable in params:
+            told = self._told(variable)
+            if told is not None:
+                how = "as a double" if self.inferred.tag(variable) == self.table.tags["FLONUM"] else "without its tag"
+                yield f"  {told}, passed {how}" if self.inferred.tag(variable) else f"  {told}"
+            elif variable.assigned:
+                yield f"  {variable.name} may be anything: set! changes it"
+            elif (giver := self.inferred.givers.get(variable)) is not None:
+                yield f"  {variable.name} may be anything: it is given {_what(giver)} at {_at(giver.place)}"
+
+    def _told(self, variable: Variable) -> str | None:
+        """What is known of a variable, in words."""
+        kinds, kind = self.inferred.kinds, self.inferred.kind(variable)
+        tag = kinds.single(kind)
+        if tag == self.table.tags["FIXNUM"]:
+            low = "" if kind.low <= -FAR else f" from {kind.low}"
+            high = "" if kind.high >= FAR else f" to {kind.high}"
+            return f"{variable.name} is a fixnum{low}{high}"
+        if tag is not None:
+            name = next(name for name, number in self.table.tags.items() if number == tag)
+            word = name.lower().replace("_", " ")
+            return f"{variable.name} is {'an' if word[0] in 'aeiou' else 'a'} {word}"
+        return f"{variable.name} is an exact integer" if kind.tags == kinds.exact else None
 
     def _kind(self, function: LambdaFunction) -> str:
         called = self.callers[function]
@@ -188,7 +236,25 @@ class _Calls:
             yield "  allocates nothing itself"
 
 
+def _what(node: Node) -> str:
+    """An argument, in words."""
+    match node:
+        case Local(variable=variable):
+            return variable.name
+        case Global(cell=cell):
+            return cell.name
+        case Prim(name=name):
+            return f"what {name} gives"
+        case Call(procedure=Global(cell=cell)):
+            return f"what {cell.name} gives"
+        case Call(procedure=Local(variable=variable)):
+            return f"what {variable.name} gives"
+    return "a value"
+
+
 def _name(function: LambdaFunction) -> str:
+    if function.cell is not None and function.cell.name.endswith(")"):  # one of those that a typed procedure is
+        return function.cell.name
     return function.code.name or "lambda"
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from eshkol.codegen.compiling import constant_texts, simplify_unit, table
 from eshkol.codegen.emit import emit_unit
 from eshkol.codegen.functions import Analysis
+from eshkol.codegen.inference import Inference
 from eshkol.codegen.module import UnitModule
 from eshkol.codegen.shared import Shared
 from eshkol.codegen.sources import source_text
@@ -112,7 +113,8 @@ def program_text(unit: Unit) -> ProgramText:
     """A unit as LLVM text."""
     scopes, module = simplify_unit(unit), ProgramModule()
     analysis = Analysis.of(unit.forms)
-    emit_unit(Shared(module, analysis, unit.cells, source_text), unit.forms, unit.name, False)
+    inferred = Inference(unit.forms, analysis, table(), unit.private)
+    emit_unit(Shared(module, analysis, unit.cells, source_text, None, inferred), unit.forms, unit.name, False)
     constants, foreign = constant_texts(module.constants)
     if foreign:
         raise BadSyntax(f"{unit.name} has syntax objects as values, which only the compiler can hold")

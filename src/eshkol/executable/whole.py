@@ -57,7 +57,10 @@ def whole_program(
     stayed = {key: cell for key, cell in cells.items() if cell in defined}
     own = [form for other in order if not other.standard for form in other.unit.forms if id(form) in kept]
     missing = missing_calls(own, forms)
-    return Whole(Unit("program", forms, list(stayed.values())), units, whole - len(forms), stayed, models, missing)
+    private = {*stayed.values()} - {cells.get((cell.library, cell.name), cell) for cell in wanted}
+    typed = any(other.unit.typed for other in order)
+    unit = Unit("program", forms, list(stayed.values()), typed=typed, private=private)
+    return Whole(unit, units, whole - len(forms), stayed, models, missing)
 
 
 def _share_cells(order: Iterable[Module], cells: dict[tuple[str, str], Cell]) -> None:

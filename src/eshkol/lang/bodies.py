@@ -282,4 +282,5 @@ class UnitBody(Body):
             self.namespace.typed,
             dict(self.namespace.types),
             dict(self.namespace.records),
+            set(self.cells) if self.namespace.is_alone else set(),
         )

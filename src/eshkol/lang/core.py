@@ -159,3 +159,4 @@ class Unit:
     typed: bool = False  # whether it says of what type anything is
     types: dict[str, tuple[Datum, Place | None]] = field(default_factory=dict)  # that define-type names, as data
     records: dict[str, Cell] = field(default_factory=dict)  # the types of records that it knows, by name
+    private: set[Cell] = field(default_factory=set)  # those of its cells that no other unit refers to

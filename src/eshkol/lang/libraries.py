@@ -114,6 +114,11 @@ class Written:
     default: Module | None = None  # whose exports are there unless something else takes their names
     summarized: bool = False  # a program: whether what it exports is kept, as that of a library always is
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether nobody outside refers to its variables: it is a program that only runs."""
+        return self.kind == "program" and not self.summarized and not self.declaration.exports
+
 
 @dataclass(slots=True)
 class Expanded:

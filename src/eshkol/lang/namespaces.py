@@ -48,7 +48,9 @@ class Namespace:
     no one defines yet becomes a cell that the program checks when it runs, and cells are not sealed.
     """
 
-    def __init__(self, name: str, kind: str = "program", cell_library: str | None = None) -> None:
+    def __init__(
+        self, name: str, kind: str = "program", cell_library: str | None = None, is_alone: bool = False
+    ) -> None:
         self.name = name
         self.kind = kind
         self.scope = Scope(kind)
@@ -56,6 +58,7 @@ class Namespace:
         self.cells: dict[str, Cell] = {}  # of this namespace, by name; variables that macros made up have a # in it
         self.defined: set[str] = set()  # names of those cells that have a definition
         self.library = cell_library or name  # what its cells are called by
+        self.is_alone = is_alone  # whether no other unit can refer to its variables
         self.typed = False  # whether anything in it has a type that is written down
         self.types: dict[str, tuple[Datum, Place | None]] = {}  # what define-type names, as data
         self.records: dict[str, Cell] = {}  # types of records, by name

@@ -480,7 +480,7 @@ class World:
     def _expand_module(self, module: SourceModule, written: Written) -> Expanded:
         """The unit of a module, its exports, and a note of it in the store."""
         declaration = written.declaration
-        namespace = Namespace(module.label, written.kind)
+        namespace = Namespace(module.label, written.kind, is_alone=written.is_alone)
         self.readings[namespace] = written.reading
         imported = collect(written.links)
         bound = {**({} if written.default is None else written.default.exports), **imported.bindings}

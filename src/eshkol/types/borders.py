@@ -6,8 +6,9 @@ a type is written for, and whoever gave the value is to blame. A procedure among
 it gives is looked at, too.
 
 A typed procedure at top level becomes two: one that looks at its arguments, which everyone sees, and one that does
-not, which calls go to whose arguments are known to fit. Other typed procedures look at their arguments, unless all
-their calls are known.
+not, which calls go to whose arguments are known to fit; and three, where it takes numbers that a machine has registers
+for (`_machine`): what the code generator then knows of them is worth it. Other typed procedures look at their
+arguments, unless all their calls are known.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from eshkol.lang.copying import MACHINE, copied
 from eshkol.lang.core import (
     Call,
     Cell,
@@ -37,12 +39,13 @@ from eshkol.lang.core import (
 from eshkol.lang.datum import UNSPECIFIED, List, Symbol
 from eshkol.lang.source import Place
 from eshkol.types.checking import Checker
-from eshkol.types.kinds import ANY, VOID, Arrow, Function, Type, TypeVariable, ValuesOf, cover
+from eshkol.types.kinds import ANY, BIT, INTEGERS, VOID, Arrow, Function, Type, TypeVariable, ValuesOf, cover
 from eshkol.types.tests import Tests
 from eshkol.types.wording import kind_name
 
 KIND = "contract"  # of the conditions that are raised
 UNCHECKED = " (typed)"  # what the name of the procedure that looks at nothing ends with
+LONGEST = 400  # core forms of a procedure that is written twice for them
 
 
 class Borders:
@@ -70,6 +73,7 @@ class Borders:
                 forms.append(self._changed(form))
         unit.forms[:] = forms
         unit.cells.extend(self._inner.values())
+        unit.private.update(self._inner.values())
         for cell, value in self.checker.values.items():
             if cell.annotation is None and type(value) is Lambda:
                 cell.annotation = _written(value)
@@ -112,7 +116,29 @@ class Borders:
             value.source,
             value.doc,
         )
-        return [DefineGlobal(form.place, inner, within), DefineGlobal(form.place, cell, outer)]
+        assert isinstance(within, Lambda)
+        fast = self._machine(form, within, kinds)
+        return [*fast, DefineGlobal(form.place, inner, within), DefineGlobal(form.place, cell, outer)]
+
+    def _machine(self, form: DefineGlobal, within: Lambda, kinds: list[Type]) -> list[Node]:
+        """A typed procedure once more, for arguments that are machine numbers, where it is declared to take such.
+
+        The other, which takes numbers that are differentiated and large integers too, hands on what it can.
+        """
+        clause = within.clauses[0]
+        tests = [
+            (question, p) for kind, p in zip(kinds, clause.params, strict=True) if (question := _question(kind))
+        ]  # fmt: skip
+        if not tests or any(p.assigned for p in clause.params) or not _is_short(within):
+            return []
+        cell = Cell(form.cell.library, form.cell.name + MACHINE, form.cell.place)
+        self.unit.cells.append(cell)
+        self.unit.private.add(cell)
+        made = DefineGlobal(form.place, cell, copied(within))
+        args: list[Node] = [Local(None, p) for p in clause.params]
+        asked = self.tests.all_of(*(self.tests.call(question, Local(None, p)) for question, p in tests))
+        clause.body = If(clause.body.place, asked, Call(clause.body.place, Global(None, cell), args), clause.body)
+        return [made]
 
     def _takes(self, name: str | None, kind: Type, param: Variable, count: int) -> str:
         return f"{name or 'the procedure'} takes {kind_name(kind)} as {param.name}, but is given"
@@ -254,6 +280,21 @@ def children(node: Any) -> list[Any]:
         case SetLocal(value=value) | SetGlobal(value=value) | DefineGlobal(value=value):
             return [value]
     return []
+
+
+def _question(kind: Type) -> str | None:
+    """What asks whether a number of a type is one of the machine's; None of what is no number."""
+    if kind.parts or not kind.mask:
+        return None
+    return "%flonum?" if kind.mask == BIT["float"] else "%fixnum?" if not kind.mask & ~INTEGERS else None
+
+
+def _is_short(code: Node) -> bool:
+    count, todo = 0, [code]
+    while todo and count <= LONGEST:
+        count += 1
+        todo += children(todo.pop())
+    return count <= LONGEST
 
 
 def _is_free(kind: Type) -> bool:

@@ -162,6 +162,7 @@ Value esk_cause(Value error) { return ((Record *)esk_pointer(error))->fields[FIE
 /* ---- raising them ----------------------------------------------------------------------------------------------- */
 
 _Noreturn void esk_raise(Context *context, Value condition) {
+    if (context->held_count) esk_let_go_of_all(context);
     if (esk_is(context->raise, TAG_PROCEDURE)) esk_call(context, context->raise, &condition, 1);
     esk_uncaught(context, condition);
 }
@@ -217,6 +218,12 @@ _Noreturn void esk_wrong_arity(Context *context, Closure *closure, int64_t count
         snprintf(wanted, sizeof wanted, "another number of arguments");
     snprintf(message, sizeof message, "%.380s takes %s, but was given %lld", signature, wanted, (long long)count);
     esk_fail(context, ERROR_ARITY, procedure->name, message, 0);
+}
+
+/* A procedure of a program was compiled for what its calls give it, which are all known, and here is another one. */
+_Noreturn void esk_unforeseen(Context *context, Closure *closure) {
+    esk_fail(context, ERROR_TYPE, closure->procedure->name,
+             "this procedure was compiled for the calls in its program, and none of them gives it such arguments", 0);
 }
 
 _Noreturn void esk_not_procedure(Context *context, Value value) {

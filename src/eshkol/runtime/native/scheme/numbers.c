@@ -160,6 +160,16 @@ static Value integer_p(Context *context, Value v) {
     return esk_boolean(is_whole(undifferentiated(v)));
 }
 
+static Value fixnum_p(Context *context, Value v) {
+    (void)context;
+    return esk_boolean(v.tag == TAG_FIXNUM);
+}
+
+static Value flonum_p(Context *context, Value v) {
+    (void)context;
+    return esk_boolean(v.tag == TAG_FLONUM);
+}
+
 static Value exact_integer_p(Context *context, Value v) {
     (void)context;
     return esk_boolean(is_integer(undifferentiated(v)));
@@ -410,6 +420,9 @@ const Primitive esk_numbers_primitives[] = {
     ESK_PRIMITIVE_1("real?", "(real? object)", real_p, "Whether object is a real number."),
     ESK_PRIMITIVE_1("rational?", "(rational? object)", rational_p, "Whether object is a finite real number."),
     ESK_PRIMITIVE_1("integer?", "(integer? object)", integer_p, "Whether object is an integer, exact or inexact."),
+    ESK_PRIMITIVE_1("%fixnum?", "(%fixnum? object)", fixnum_p, "Whether object is an exact integer of 64 bits."),
+    ESK_PRIMITIVE_1("%flonum?", "(%flonum? object)", flonum_p,
+                    "Whether object is an inexact real number, and none that is differentiated."),
     ESK_PRIMITIVE_1("exact-integer?", "(exact-integer? object)", exact_integer_p,
                     "Whether object is an exact integer."),
     ESK_PRIMITIVE_1("exact-rational?", "(exact-rational? object)", exact_rational_p,
