@@ -165,6 +165,19 @@ def test_few_channels_are_summed_directly_and_many_are_not() -> None:
         assert (DirectPlan.of(sweep, Finish(), CPU.target) is not None) == direct
 
 
+@pytest.mark.parametrize("each", [1, 2, 3])  # channels of the result in a group
+@pytest.mark.parametrize("ty", [Type.F32, Type.F64, Type.BF16], ids=str)
+def test_rows_that_are_summed_at_once_end_anywhere(ty: Type, each: int) -> None:
+    """Rows shorter than a vector, of one and a half, of two and a bit; as many as are taken at once, fewer and more."""
+    widths, heights = (1, 3, 4, 5, 7, 8, 11, 15, 16, 17, 24, 31, 33, 49, 64, 70), (1, 2, 3, 4, 5, 9)
+    for number, width in enumerate(widths):
+        height, stride = heights[number % len(heights)], (2, 1) if number % 5 == 4 else (1, 1)
+        how = {"batch": 2, "in_channels": 2, "out_channels": 2 * each, "groups": 2, "height": height, "width": width,
+               "kernel_h": 3, "kernel_w": 2, "stride": stride, "padding": (1, 0, 1, 1), "dilation": (1, 1)}  # fmt: skip
+        for name in ("Conv2D", "Conv2DGradInput") if each == 1 else ("Conv2D",):
+            check(instruction(name, ty, **how))
+
+
 @examples(10, 5)
 @given(place=st.integers(0, 2 * 81 - 1), value=st.sampled_from([math.inf, -math.inf, math.nan]), few=st.booleans())
 def test_infinities_stay_where_they_are(place: int, value: float, few: bool) -> None:

@@ -29,7 +29,7 @@ from eshkol.atlas.types import Type, encode
 from eshkol.atlas.validate import memory_operands
 from eshkol.backends.cpu import CpuBackend, macros, simd
 from eshkol.backends.cpu.kernels.macro import module_text, phase_modules
-from eshkol.backends.cpu.macros import gemm, gemm_amx, gemm_int8, gemm_plan, gemv
+from eshkol.backends.cpu.macros import gemm, gemm_amx, gemm_few, gemm_int8, gemm_plan, gemm_small, gemv
 from eshkol.errors import IsaError
 from eshkol.llvm.objects import assembly
 from eshkol.llvm.targets import Target
@@ -181,6 +181,40 @@ def test_few_long_rows_times_a_vector_are_cut_into_parts(ty: Type, m: int, n: in
 
 
 @some_floats
+@examples(30, 6)
+@given(
+    count=st.integers(2, gemm_few.MOST), size=st.sampled_from([16, 17, 63, 200]), data=st.data(),
+    k=st.sampled_from([255, 256, 300, 511, 600]), flags=st.tuples(st.booleans(), st.booleans()),
+)  # fmt: skip
+def test_few_vectors(ty: Type, count: int, size: int, k: int, flags: tuple[bool, bool], data: Any) -> None:
+    """A few rows times a transposed matrix, or a matrix times a few columns; alone, in batches, with what follows."""
+    left, transposed = flags
+    m, n = (count, size) if left else (size, count)
+    turned = {"transpose_a": transposed and left, "transpose_b": transposed or left}
+    i = data.draw(st.sampled_from([
+        make(ROWS["GEMM"], ty, m=m, n=n, k=k, alpha=-0.5, beta=2.0, **turned),
+        make(ROWS["BatchedGEMM"], ty, batch=6, batches=(2, 3), m=m, n=n, k=k, **turned),
+        make(ROWS["FusedGEMM"], ty, out_ty=ty, activation=Activation.Tanh, m=m, n=n, k=k, **turned),
+    ]))  # fmt: skip
+    agree(i, inputs_of(i, 4), k, lanes=data.draw(st.sampled_from([0, 0, 2])))
+
+
+def test_few_vectors_read_the_matrix_once() -> None:
+    """What it reads lies as it is: only vectors whose elements lie apart are copied, of which there are few."""
+    flags = {"transpose_b": True}
+    names = {
+        (3, 400, True): ["gemm_f32_few_3_rows"],
+        (400, 3, False): ["gemm_f32_few_3_columns_copied_copies", "gemm_f32_few_3_columns_copied"],
+        (400, 3, True): ["gemm_f32_few_3_columns"],
+    }
+    for (m, n, turned), wanted in names.items():
+        i = make(ROWS["GEMM"], Type.F32, m=m, n=n, k=600, **(flags if turned else {}))
+        assert [phase.function for phase in gemm.gemm(i, CPU.target).phases] == wanted
+    short = gemm.gemm(make(ROWS["GEMM"], Type.F32, m=3, n=400, k=20, **flags), CPU.target)
+    assert "few" not in short.phases[-1].function
+
+
+@some_floats
 @examples(12, 3)
 @given(batch=st.integers(0, 4), m=SIZES, n=SIZES, k=SIZES)
 def test_batched_gemm(ty: Type, batch: int, m: int, n: int, k: int) -> None:
@@ -201,9 +235,15 @@ def _steps(draw: st.DrawFn, extents: tuple[int, ...], *, filled: bool) -> tuple[
 
 
 @st.composite
-def strided(draw: st.DrawFn) -> dict[str, Any]:
+def strided(draw: st.DrawFn, *, small: bool = False) -> dict[str, Any]:
+    """Batches that lie in many ways; small: enough matrices that code is written for their size."""
     batches = tuple(draw(st.lists(st.integers(1, 3), min_size=1, max_size=2)))
     m, n, k = (draw(st.sampled_from([1, 3, 4, 7, 17, 20, 33])) for _ in range(3))
+    if small:
+        batches = draw(st.sampled_from([(256,), (259,), (3, 101), (128, 2), (2, 1300)]))
+        m, n, k = (draw(st.integers(1, gemm_small.MOST)) for _ in range(3))
+        if draw(st.sampled_from([False, False, True])):
+            batches, m = draw(st.sampled_from([(1,), (2,), (2, 3)])), draw(st.sampled_from([256, 300, 1025]))
     flags = {name: draw(st.booleans()) for name in ("transpose_a", "transpose_b")}
     a = (k, m) if flags["transpose_a"] else (m, k)
     b = (n, k) if flags["transpose_b"] else (k, n)
@@ -223,6 +263,69 @@ def test_batches_lie_in_memory_in_many_ways(ty: Type, given_: dict[str, Any]) ->
     assert i.op.check is not None
     i.op.check(i)
     agree(i, inputs_of(i, 14), given_["k"])
+
+
+@some_floats
+@examples(60, 10)
+@given(given_=strided(small=True))
+@example({"batch": 5000, "m": 3, "n": 3, "k": 3})  # several tasks
+@example({"batch": 5001, "m": 4, "n": 1, "k": 4})
+@example({"batch": 1, "m": 20_011, "n": 3, "k": 2})
+@example({"batch": 300, "m": 3, "n": 3, "k": 0})
+def test_many_small_matrices(ty: Type, given_: dict[str, Any]) -> None:
+    i = make(ROWS["BatchedGEMM"], ty, alpha=0.5, **given_)
+    agree(i, inputs_of(i, 15), given_["k"])
+
+
+def test_small_matrices_have_code_of_their_size() -> None:
+    """Each way that it is written, alone on a lane's memory too; what follows sums is done; few are not worth it."""
+    i = make(ROWS["BatchedGEMM"], Type.F32, batch=300, m=3, n=5, k=2, transpose_b=True)
+    (phase,) = macros.lower(i, CPU.target).phases
+    assert "small_3x5x2_columns" in phase.function
+    agree(i, inputs_of(i, 16), 2, lanes=2)
+    (phase,) = macros.lower(make(ROWS["BatchedGEMM"], Type.F32, batch=300, m=4, n=1, k=4), CPU.target).phases
+    assert "small_1x4x4_turned" in phase.function
+    i = make(ROWS["GEMM"], Type.F32, m=515, n=3, k=4, alpha=0.5, beta=2.0, transpose_a=True)
+    (phase,) = macros.lower(i, CPU.target).phases
+    assert "small_rowsx3x4" in phase.function
+    agree(i, inputs_of(i, 17), 4)
+    for activation in (Activation.Relu, Activation.Tanh):
+        i = make(ROWS["FusedGEMM"], Type.F32, out_ty=Type.F32, activation=activation, m=300, n=5, k=3)
+        agree(i, inputs_of(i, 18), 3)
+    few = macros.lower(make(ROWS["BatchedGEMM"], Type.F32, batch=10, m=3, n=5, k=2), CPU.target)
+    assert "small" not in few.phases[-1].function
+
+
+@some_floats
+@pytest.mark.parametrize(
+    ("m", "k", "batch"), [(96, 96, 1), (131, 100, 1), (200, 700, 1), (97, 600, 3), (400, 130, 1)]
+)  # fmt: skip
+@pytest.mark.parametrize("transposed", ["a", "b"])
+def test_a_matrix_times_its_own_transpose_is_computed_once(
+    ty: Type, m: int, k: int, batch: int, transposed: str
+) -> None:
+    """Both operands are one buffer: what lies above the diagonal is what lies below it, to the bit, and is right."""
+    i = make(ROWS["BatchedGEMM"], ty, batch=batch, m=m, n=m, k=k, alpha=0.5, **{f"transpose_{transposed}": True})
+    matrices = inputs_of(i, 3)["a"].reshape(batch, m, k)
+    stored = (np.swapaxes(matrices, 1, 2) if transposed == "a" else matrices).copy()
+    b, c, x = ProgramBuilder(), BufferOffset("c", PAD * ty.size_bytes), BufferOffset("x", 0)
+    b.buffer("x", ty)
+    b.buffer("c", ty)
+    b.emit(i.with_operands(lambda f, v: {"a": x, "b": x, "c": c}.get(f.name, v)))
+    filler = to_array([math.nan] * (batch * m * m + 2 * PAD), ty)
+    params = {"x": CPU.array(stored.reshape(-1), ty), "c": CPU.array(filler, ty)}
+    CPU.execute(b.build(), LaunchConfig.linear(1), params)
+    found = params["c"].read().astype(np.float64)
+    assert np.isnan(found[:PAD]).all()
+    assert np.isnan(found[-PAD:]).all()
+    found = found[PAD:-PAD].reshape(batch, m, m)
+    np.testing.assert_array_equal(found, np.swapaxes(found, 1, 2))
+    wide = matrices.astype(np.float64)
+    wanted = 0.5 * wide @ np.swapaxes(wide, 1, 2)
+    compute = EPSILON[Type.F32 if ty.is_half else ty]
+    bound = (compute * 4 * (k + 4) + EPSILON[ty]) * (np.abs(wanted) + np.abs(wanted).max())
+    assert (np.abs(found - wanted) <= bound).all()
+    agree(i, inputs_of(i, 4), k)  # the same code, of two matrices
 
 
 LAID_OUT: list[tuple[str, dict[str, Any]]] = [

@@ -245,7 +245,13 @@ def test_derivatives_and_batches_of_real_transforms(name):
 # --- products of matrices, and sums -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shapes", [((3, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 2)), ((0, 3), (3, 2)), ((2, 0), (0, 3))])
+PRODUCTS = [
+    ((3, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 2)), ((0, 3), (3, 2)), ((2, 0), (0, 3)),
+    ((7,), (7, 30)), ((2, 7), (7, 65)), ((2, 1, 1, 7), (3, 7, 5)), ((40, 600), (600,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shapes", PRODUCTS)
 def test_products_of_complex_matrices_are_those_of_their_parts(shapes):
     x, y = (signal(*shape, seed=k) for k, shape in enumerate(shapes))
     found = ek.jit(lambda a, b: a @ b)(ek.tensor(x), ek.tensor(y))
@@ -279,6 +285,16 @@ def test_quotients_and_moduli_are_numpys_at_the_ends_of_the_range():
             for one, other in zip(found, (x / y, np.abs(x)), strict=True):
                 for part in ("real", "imag"):
                     np.testing.assert_allclose(getattr(one.numpy(), part), getattr(other, part), rtol=1e-14)
+
+
+def test_parts_of_a_small_left_factor_are_rows_and_a_large_right_one_is_not_copied():
+    x, y = (buffer(signal(*shape, dtype=np.complex64), dtypes.complex64) for shape in ((2, 9), (9, 40)))
+    nodes = topological(as_pairs([TABLE["matmul"](x, y)], CORES))
+    assert {n.op.name for n in nodes if n.inputs} == {
+        "combined", "matrix_product", "numbers", "pairs", "permute", "reshape"
+    }  # fmt: skip
+    (product,) = (n for n in nodes if n.op.name == "matrix_product")
+    assert [x.shape for x in product.inputs] == [(4, 9), (9, 80)]
 
 
 @pytest.mark.parametrize("device", ["cpu", "blocks"])

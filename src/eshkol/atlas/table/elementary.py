@@ -107,6 +107,8 @@ ERF_TAIL_F64 = (
 )  # fmt: skip
 # Where e^x is certainly 0 and certainly infinite, with exponents that two factors 2^k still reach.
 EXP_LOW, EXP_HIGH = {F32: -110.0, F64: -760.0}, {F32: 95.0, F64: 720.0}
+# Below it e^x is 0, and said to be: processors take a hundred times as long for a product that becomes too small.
+EXP_LEAST = {F32: -103.98, F64: -745.14}
 EXP2_LOW, EXP2_LEAST, EXP2_HIGH = -127.0, -126.0, 129.0
 SIGMOID_HIGH = 40.0  # where the sigmoid has long been 1
 EXPM1_HIGH = {F32: 89.0, F64: 709.9}
@@ -163,7 +165,8 @@ def _exp(x: ElementaryValue) -> ElementaryValue:
     y = r.polynomial([c * 2.0**-spare for c in QUICK_EXP[x.ty]])
     half = (k << (f.mantissa - 1)) & ~((1 << f.mantissa) - 1)  # of k, as the exponent of a float
     rest = (k << f.mantissa) - half
-    return x.is_nan().select(x, (y.bits(f.signed) + rest).bits(x.ty) * half.bits(x.ty))
+    scale = x.below(EXP_LEAST[x.ty]).select(0.0, half.bits(x.ty))
+    return x.is_nan().select(x, (y.bits(f.signed) + rest).bits(x.ty) * scale)
 
 
 def _exp2(x: ElementaryValue) -> ElementaryValue:
@@ -176,8 +179,8 @@ def _exp2(x: ElementaryValue) -> ElementaryValue:
     k = rounded.bits(f.signed)
     half = (k << (f.mantissa - 1)) & ~((1 << f.mantissa) - 1)
     rest = (k << f.mantissa) - half + (f.bias << f.mantissa)
-    result = (y.bits(f.signed) + half).bits(x.ty) * rest.bits(x.ty)
-    return x.is_nan().select(x, x.below(EXP2_LEAST).select(0.0, result))
+    scale = x.below(EXP2_LEAST).select(0.0, rest.bits(x.ty))
+    return x.is_nan().select(x, (y.bits(f.signed) + half).bits(x.ty) * scale)
 
 
 def _expm1(x: ElementaryValue) -> ElementaryValue:

@@ -22,7 +22,7 @@ from eshkol.graph.node import Current, Node, make, remade
 from eshkol.ops.contraction import matrix_product
 from eshkol.ops.elementwise import cast, mul, real
 from eshkol.ops.fourier import dft
-from eshkol.ops.movement import reshape
+from eshkol.ops.movement import permute, reshape
 from eshkol.ops.row import Aval, HasAval, KernelOp, Op, Push, Shape, row
 from eshkol.ops.shapes import count
 from eshkol.ops.slicing import pad_constant, slice_
@@ -41,6 +41,7 @@ from eshkol.schedule.kernels.transforms import (
 from eshkol.schedule.rewrite.signals import LONGEST, block_transformed
 from eshkol.schedule.rewrite.walk import in_order, visible
 
+LARGER = 4  # times as many numbers in the right factor of a product as in the left one
 SHORTEST_REAL = 16  # real numbers that are worth being transformed as half as many complex ones
 
 
@@ -157,6 +158,25 @@ DOUBLED: Op = row(KernelOp(
 ))  # fmt: skip
 
 
+def _combined(a: None, parts: Any) -> Any:
+    re, im = parts[..., 0, :, :], parts[..., 1, :, :]
+    return np.stack([re[..., 0] - im[..., 1], re[..., 1] + im[..., 0]], -1)
+
+
+def _combined_code(e: Any, a: None, lane: Any, write: Any, parts: Any) -> None:
+    *lead, place = (lane[k] for k in range(len(parts.shape) - 2))
+    (real_re, real_im), (imag_re, imag_im) = ([parts([*lead, row, place, k]) for k in (0, 1)] for row in (0, 1))
+    write([*lead, place, 0], e.op("SUB", real_re, imag_im))
+    write([*lead, place, 1], e.op("ADD", real_im, imag_re))
+
+
+COMBINED: Op = row(KernelOp(
+    name="combined", doc="Rows for the real and the imaginary parts of numbers, each of pairs, as the numbers' own.",
+    names=("parts",), infer=lambda a, parts: Aval((*parts.shape[:-3], *parts.shape[-2:]), parts.dtype),
+    reference=_combined, lower=Push(lambda a, parts: (*parts.shape[:-3], parts.shape[-2]), _combined_code),
+))  # fmt: skip
+
+
 # --- rules: what a node becomes; None for what stays as it is ---------------------------------------
 
 
@@ -176,10 +196,18 @@ def _mul(w: _Walk, node: Node) -> Any:
 
 
 def _product(w: _Walk, node: Node) -> Any:
-    """Rows of numbers as rows of their parts, times matrices in which a row is followed by i times it."""
+    """Rows of numbers as rows of their parts, times matrices in which a row is followed by i times it.
+
+    On cores, where the right factor is the larger one, the parts of the left one are rows of their own instead.
+    """
     x, y = node.inputs
     one, other = w.pairs(x), w.pairs(y)
     *lead, k, n = y.shape
+    if not w.target.blocks and y.size >= LARGER * x.size and x.size:
+        m, axes = x.shape[-2], range(len(x.shape))
+        rows = reshape(permute(one, (*axes[:-1], len(axes), len(axes) - 1)), (*x.shape[:-2], 2 * m, k))
+        product = matrix_product(rows, reshape(other, (*lead, k, 2 * n)))
+        return _numbers(make(COMBINED, (reshape(product, (*node.shape[:-1], 2, n, 2)),), None))
     both = reshape(make(DOUBLED, (other,), Doubling(not w.target.blocks)), (*lead, 2 * k, 2 * n))
     product = matrix_product(reshape(one, (*x.shape[:-1], 2 * k)), both)
     return _numbers(reshape(product, (*node.shape, 2)))

@@ -25,7 +25,9 @@ MOST_STEPS = 4096
 MOST_PLACES = 4096  # of a task
 MOST_COLUMNS = 512
 ENOUGH_TASKS = 16
-VECTORS = 4  # that are summed at once: as many loads wait for each other
+SUMS = 8  # vectors of sums, at most: enough to hide how long an addition takes
+LINES = 4  # rows of places that are summed at once, of one channel
+SHORTEST = 4  # lanes of a vector
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ class _Sums:
         self.k = k = Kernel(name, plan.target, plan.finish.operands)
         self.w = w = Words(k, words)
         self.lanes = max(plan.target.vector_bits, 128) // self.compute.bits
+        self.widths = [lanes for lanes in (self.lanes >> n for n in range(5)) if lanes >= min(SHORTEST, self.lanes)]
         self.memory = k.local(self.compute, BAND_BYTES // self.compute.size_bytes)
         self.offsets = k.local(Type.I64, MOST_STEPS)
         with k.tasks() as task:
@@ -117,56 +120,90 @@ class _Sums:
         packed = k.scratch(self.compute).at(packed_at(w, down, across, w.rows) + group * w.rows * steps)
         corner = (down.start + top * w.spread_h) * w.result_w + across.start + left * w.spread_w
         for count in range(1, FEW_ROWS):  # all channels of the result at once: each vector of the band is read once
-            with k.when(w.rows.compare("eq", count)), k.loop(0, rows, plain=True) as y:
-                line = self.memory.at(y * w.pitch)
-                targets = [
-                    _Row(
-                        packed.at(steps * r), group * count + r,
-                        ((unit * count + r) * w.result_h + y * w.spread_h) * w.result_w + corner,
-                    )
-                    for r in range(count)
+
+            def lines(y: Value, several: int, count: int = count) -> list[_Line]:
+                return [
+                    _Line(self.memory.at((y + r) * w.pitch), [
+                        _Row(
+                            packed.at(steps * own), group * count + own,
+                            ((unit * count + own) * w.result_h + (y + r) * w.spread_h) * w.result_w + corner,
+                        )
+                        for own in range(count)
+                    ])
+                    for r in range(several)
                 ]  # fmt: skip
-                self._line(line, targets, steps, columns)
 
-    def _line(self, line: Array, targets: list[_Row], steps: Value, columns: Value) -> None:
-        """A row of places, in strips of vectors."""
-        k, lanes = self.k, self.lanes
-        wide = VECTORS * lanes
-        whole = columns - columns % wide
-        with k.loop(0, whole, wide, plain=True) as x:
-            self._strip(line.at(x), targets, steps, x, VECTORS, lanes)
-        with k.when(columns >= lanes), k.loop(whole, columns, lanes, plain=True) as x:  # the last one moves back
-            place = k.minimum(x, columns - lanes)
-            self._strip(line.at(place), targets, steps, place, 1, lanes)
-        with k.when(columns < lanes), k.loop(0, columns, plain=True) as x:
-            self._strip(line.at(x), targets, steps, x, 1, 1)
+            several = LINES // count
+            with k.when(w.rows.compare("eq", count)):
+                enough = rows >= several if several > 1 else "true"
+                with k.when(enough), k.loop(0, rows, several, plain=True) as y:  # the last ones move back
+                    self._lines(lines(k.minimum(y, rows - several), several), steps, columns)
+                with k.when(k.negated(enough)), k.loop(0, rows, plain=True) as y:
+                    self._lines(lines(y, 1), steps, columns)
 
-    def _strip(self, places: Array, targets: list[_Row], steps: Value, x: Value, vectors: int, lanes: int) -> None:
+    def _lines(self, lines: list[_Line], steps: Value, columns: Value) -> None:
+        """Rows of places, in strips of as many vectors of each as there are sums for; shorter vectors for short rows.
+
+        The last strip moves back to where the row ends, and of two vectors the second one.
+        """
+        k = self.k
+        several = max(1, SUMS // sum(len(line.targets) for line in lines))
+        widths = [*self.widths] if len(lines) > 1 else [self.widths[0]]
+        for lanes in widths:
+            fits = columns >= lanes
+            if lanes != self.widths[0]:
+                fits = k.both(fits, columns < 2 * lanes)
+            wide = several * lanes
+            with k.when(fits):
+                whole = columns - columns % wide
+                with k.loop(0, whole, wide, plain=True) as x:
+                    self._strip(lines, steps, [x + lanes * number for number in range(several)], lanes)
+                for vectors in range(1, several + 1):
+                    rest = columns - whole
+                    with k.when(k.both(rest > lanes * (vectors - 1), rest <= lanes * vectors)):
+                        places = [k.minimum(whole + lanes * number, columns - lanes) for number in range(vectors)]
+                        self._strip(lines, steps, places, lanes)
+        with k.when(columns < widths[-1]), k.loop(0, columns, plain=True) as x:
+            self._strip(lines, steps, [x], 1)
+
+    def _strip(self, lines: list[_Line], steps: Value, places: list[Value], lanes: int) -> None:
+        """Vectors of the rows that begin at these places, of every row."""
         k, w, plan = self.k, self.w, self.plan
         zero = k.const(self.compute, 0, lanes)
-        sums = [[k.variable(zero) for _ in range(vectors)] for _ in targets]
+        sums = [[[k.variable(zero) for _ in places] for _ in line.targets] for line in lines]
+        starts = [[line.band.at(place) for place in places] for line in lines]
         with k.loop(0, steps, plain=True) as step:
-            at = places.at(self.offsets[step])
-            seen = [at.vector(number * lanes, lanes) for number in range(vectors)]
-            for target, line in zip(targets, sums, strict=True):
-                weight = k.splat(target.weights[step], lanes)
-                for vector, total in zip(seen, line, strict=True):
-                    total.value = k.muladd(weight, vector, total.value)
+            offset = self.offsets[step]
+            weights = [k.splat(target.weights[step], lanes) for target in lines[0].targets]
+            for own, at in zip(sums, starts, strict=True):
+                seen = [start.vector(offset, lanes) for start in at]
+                for weight, totals in zip(weights, own, strict=True):
+                    for value, total in zip(seen, totals, strict=True):
+                        total.value = k.muladd(weight, value, total.value)
         output = k.operand(0, plan.sweep.ty)
-        for target, line in zip(targets, sums, strict=True):
-            for number, total in enumerate(line):
-                value = plan.finish.scaled(k, plan.sweep.ty, target.channel, total.value)
-                if not plan.sweep.scattered:
-                    output.put(target.into + x + number * lanes, value)
-                    continue
-                for lane in range(lanes):
-                    single = k.lane(value, lane) if lanes > 1 else value
-                    output[target.into + (x + (number * lanes + lane)) * w.spread_w] = single
+        for line, own in zip(lines, sums, strict=True):
+            for target, totals in zip(line.targets, own, strict=True):
+                for place, total in zip(places, totals, strict=True):
+                    value = plan.finish.scaled(k, plan.sweep.ty, target.channel, total.value)
+                    if not plan.sweep.scattered:
+                        output.put(target.into + place, value)
+                        continue
+                    for lane in range(lanes):
+                        single = k.lane(value, lane) if lanes > 1 else value
+                        output[target.into + (place + lane) * w.spread_w] = single
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A row of places."""
+
+    band: Array  # from its first place on
+    targets: list[_Row]  # for each channel of the result
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A row of places of one channel of the result."""
+    """The same in one channel of the result."""
 
     weights: Array  # of all steps
     channel: Value

@@ -1,6 +1,7 @@
 """Matrix products of floats as macros: which style, how operands lie, what becomes of the sums.
 
-The work is in `gemm_plan` (how a product is cut up), `gemm_pack`, `gemm_tiles` and, for vectors, `gemv`.
+The work is in `gemm_plan` (how a product is cut up), `gemm_pack`, `gemm_tiles`, and for what tiles would not suit: for
+vectors `gemv`, for a few of them `gemm_few`, for many small matrices `gemm_small`.
 """
 
 from __future__ import annotations
@@ -93,6 +94,7 @@ def gemm(i: Instruction, target: Target) -> Macro:
             epilogue_words=words,
             laid_a=_laid(i, "a"),
             laid_b=_laid(i, "b"),
+            follows=scaled,
         )
     )
 
@@ -129,7 +131,7 @@ def batched_gemm(i: Instruction, target: Target) -> Macro | None:
 
     return product_macro(Product(
         f"batched_gemm_{i.ty}".lower(), target, float_style(i.ty, compute, target, m, i.n), i.ty, batch, m, i.n, i.k,
-        epilogue, epilogue_words=(real_bits(i.alpha),), laid_a=a, laid_b=b, laid_c=c, inner=inner,
+        epilogue, epilogue_words=(real_bits(i.alpha),), laid_a=a, laid_b=b, laid_c=c, inner=inner, follows=False,
     ))  # fmt: skip
 
 

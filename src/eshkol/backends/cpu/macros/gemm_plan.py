@@ -8,7 +8,7 @@ pairs share has a stride of 0 there, and is packed once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.kernels.macro import Phase
@@ -27,6 +27,7 @@ from eshkol.runtime.scheduler import expected_workers
 from eshkol.support.extents import about
 
 OPERAND = -1  # instead of an offset in scratch memory: the operand itself
+MIRRORED = 96  # rows and terms of a product with its own transpose from which on half of it is computed
 PACKED_ROWS = 16  # of A, in a task of packing
 PACKED_PANELS = 16  # of B, or of a turned A, at most
 PACKING_TASKS = 16  # that there should be for panels
@@ -84,6 +85,16 @@ class Product:
     scratch: int = 0  # bytes of scratch memory that are taken already
     first: tuple[tuple[str, Phase], ...] = ()  # functions to run before, with their phases
     declared: tuple[str, ...] = ()  # what those need
+    follows: bool = True  # whether what becomes of sums depends on their place
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether C is its own transpose if A and B are the same memory: then half of it is computed, and mirrored."""
+        return (
+            not self.follows and self.style.inner is None and self.a_from == self.b_from == OPERAND
+            and self.m == self.n and self.m >= MIRRORED and self.k >= MIRRORED
+            and self.a == replace(self.b, turned=not self.b.turned)
+        )  # fmt: skip
 
     @property
     def a(self) -> Laid:
@@ -120,7 +131,8 @@ class Product:
         """The name of the function that computes tiles: it stands for everything that its text depends on."""
         widths = "".join(f"_{width}" for width in self.widths)
         calls = self.style.packs_own and self.b.turned  # the function that packs B, which has its own name then
-        return f"{self.name}_{self.style.name}{widths}{'_ta' * self.a.turned}{'_tb' * calls}"
+        how = f"{'_ta' * self.a.turned}{'_tb' * calls}{'_mirrored' * self.mirrors}"
+        return f"{self.name}_{self.style.name}{widths}{how}"
 
     def packing(self, name: str) -> str:
         """Likewise of the one that packs A or B."""

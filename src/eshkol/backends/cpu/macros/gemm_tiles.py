@@ -11,7 +11,8 @@ in registers during the inner loop:
 A and B are read where they are if they are small and need no conversion; otherwise from packed copies (`gemm_pack`).
 The inner loop is the same: only strides differ. At the lower and right edge, micro-tiles are moved back so that they do
 not leave the matrix (or padded where packed), and only what is theirs is stored; those of the last panel are as many
-vectors wide as there are columns for.
+vectors wide as there are columns for. Of a matrix times its own transpose, which is seen when it runs, micro-tiles
+above the diagonal are left out, and the others stored on both sides.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from collections.abc import Callable, Iterator
 
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.kernels.macro import Macro, Phase
+from eshkol.backends.cpu.macros.gemm_few import few_product
 from eshkol.backends.cpu.macros.gemm_pack import pack_a, pack_b
 from eshkol.backends.cpu.macros.gemm_plan import WORDS, Epilogue, Product, ProductPlan, Words, source
+from eshkol.backends.cpu.macros.gemm_small import small_product
 from eshkol.backends.cpu.macros.gemm_tune import tuned
 from eshkol.backends.cpu.macros.gemm_units import Micro, Style
 from eshkol.backends.cpu.macros.gemv import vector_product
@@ -35,7 +38,7 @@ TURNED_UNROLL = 4  # units along k in a round of the inner loop where A is read 
 
 def product_macro(p: Product) -> Macro:
     """The product as native functions; sizes are words, so that the same ones serve many shapes."""
-    if (found := vector_product(p)) is not None:
+    if (found := small_product(p) or vector_product(p) or few_product(p)) is not None:
         return found
     p = tuned(p)
     plan = ProductPlan.of(p)
@@ -79,6 +82,7 @@ def _tiles(p: Product) -> Kernel:
     a_step, b_row = w.a_step, w.b_row
     if style.packed:
         a_step, b_row = k.const(Type.I64, style.rows), k.const(Type.I64, style.columns)
+    mirrors = k.op(f"icmp eq ptr {k.operand(1, p.ty).pointer}, {k.operand(2, p.ty).pointer}") if p.mirrors else ""
     style.setup(k)
     with k.tasks() as task:
         pair, rest = task // w.tiles, task % w.tiles
@@ -108,13 +112,24 @@ def _tiles(p: Product) -> Kernel:
             else:
                 style.inner(k, style, micro)
                 _finish_held(k, epilogue, edge, last, micro.sums)
+            if mirrors:
+                with k.when(k.both(last, mirrors)):
+                    edge.mirror(k.operand(0, p.ty), c_pair, row)
+
+        def first_micro_row(left: Value) -> Value:
+            """The first one that is not above the diagonal altogether, if what is above it is mirrored."""
+            zero = k.const(Type.I64, 0)
+            return k.select(mirrors, k.maximum(left - first_row, 0) // style.rows, zero) if mirrors else zero
 
         with k.loop(0, w.blocks, plain=True) as block, k.loop(0, panels, plain=True) as panel:
             left = first_column + panel * style.columns
             for vectors in p.widths:
                 narrow = w.n - left <= p.widths[0] * lanes
                 fits = narrow if vectors == p.widths[0] else k.negated(narrow)
-                with k.when(fits if len(p.widths) > 1 else "true"), k.loop(0, micro_rows, plain=True) as micro_row:
+                with (
+                    k.when(fits if len(p.widths) > 1 else "true"),
+                    k.loop(first_micro_row(left), micro_rows, plain=True) as micro_row,
+                ):
                     micro_tile(block, panel, left, micro_row, vectors)
     style.teardown(k)
     return k
@@ -153,6 +168,15 @@ class _Edge:
                 with k.loop(start, stop, width, plain=True) as column:
                     yield row * self.width + column, self.corner + row * self.line + column, self.column + column, width
                 start = stop
+
+    def mirror(self, c: Array, pair: Value, row: Value) -> None:
+        """What is stored of it below the diagonal, above it."""
+        k = self.k
+        with k.loop(self.before, self.columns, plain=True) as at:
+            column = self.column + at
+            into, source = c.at(pair + column * self.line), c.at(pair + column)
+            with k.loop(k.maximum(row + self.above, column + 1), row + self.rows, plain=True) as down:
+                into[down] = source[down * self.line]
 
 
 def _finish(k: Kernel, epilogue: Epilogue, edge: _Edge, last: str, held: Array, sums: list[Value]) -> None:

@@ -23,7 +23,7 @@ ENOUGH_TASKS, TASKS_PER_THREAD = 64, 8  # that there should be: the larger of th
 DIRECT_BYTES = 128 << 10  # B is read where it is up to this size; beyond, its rows are too far apart for the caches
 WIDE_DIRECT_BYTES = 4 << 20  # the same where a panel's row is whole cache lines: packing then gains little
 # Of these, how many rows of A make packing pay for a smaller B already, and for which.
-MANY = {DIRECT_BYTES: (32, 32 << 10), WIDE_DIRECT_BYTES: (256, DIRECT_BYTES)}
+MANY = {DIRECT_BYTES: (32, 32 << 10), WIDE_DIRECT_BYTES: (120, DIRECT_BYTES)}
 OWN_ROWS = 1024  # of A at most, where each task packs the panel of B that it needs and all rows of A meet it
 TURNED_BYTES = 16 << 10  # a transposed A is read where it is up to this size: its columns lie far apart
 FEW_ROWS = 3  # of A: for so few, packing B costs more than it gains
