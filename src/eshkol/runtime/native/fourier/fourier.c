@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 
-#define NEAR 16384 /* bytes of work that stand on the stack */
+#define NEAR 32768 /* bytes of work that stand on the stack */
+#define PAGE 4096
+#define APART 384
 
 const EshkolFourierKernels *eshkol_fourier_kernels(void)
 {
@@ -20,18 +22,23 @@ void eshkol_fourier(void *context, int64_t begin, int64_t end)
 {
     EshkolFourier *fourier = context;
     const EshkolFourierKernels *kernels = eshkol_fourier_kernels();
-    const EshkolFourierRun run = fourier->wide ? kernels->run_f64 : kernels->run_f32;
-    const uint64_t size = 4 * (uint64_t)fourier->length * (fourier->wide ? sizeof(double) : sizeof(float));
-    if (size <= NEAR) {
-        _Alignas(64) char work[NEAR];
-        run(fourier, begin, end, work);
-        return;
-    }
-    void *work = aligned_alloc(64, (size + 63) / 64 * 64);
+    const int64_t bytes = fourier->wide ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
+    const int64_t longest = fourier->length > fourier->n ? fourier->length : fourier->n + 1;
+    int64_t pitch = longest * (fourier->together ? ESHKOL_FOURIER_GROUP : bytes);
+    pitch += fourier->together ? 64 * fourier->radices[0] : 0; /* what the first pass makes stands a little apart */
+    pitch = (pitch + 63) / 64 * 64;
+    if (pitch % PAGE < APART || pitch % PAGE > PAGE - APART)
+        pitch += 2 * APART; /* what lies whole pages apart waits for each other, as if it were the same */
+    _Alignas(64) char near[NEAR];
+    void *work = 4 * pitch <= NEAR ? near : aligned_alloc(64, 4 * (size_t)pitch);
     if (!work) {
         __atomic_store_n(&fourier->fault, ESHKOL_FOURIER_NO_MEMORY, __ATOMIC_RELAXED);
         return;
     }
-    run(fourier, begin, end, work);
-    free(work);
+    if (fourier->wide)
+        kernels->run_f64(fourier, begin, end, work, pitch / bytes);
+    else
+        kernels->run_f32(fourier, begin, end, work, pitch / bytes);
+    if (work != near)
+        free(work);
 }

@@ -157,7 +157,8 @@ static void NAMED(factor)(const NAMED(Work) *work, NAMED(Factors) *f)
    beside; NULL where there is no memory, which is taken down. */
 static void *NAMED(prepared)(EshkolLinear *linear, NAMED(Work) *work, int64_t matrix, int64_t order)
 {
-    const int64_t rows = linear->rows, columns = linear->columns, most = rows > columns ? rows : columns;
+    const int64_t rows = linear->rows, columns = linear->columns, longer = rows > columns ? rows : columns;
+    const int64_t most = longer > linear->sides ? longer : linear->sides;
     const int64_t depth = most < DEPTH ? most : DEPTH, breadth = most < BREADTH ? most : BREADTH;
     const int64_t packed = most <= SMALL ? 0 : depth * PARTS * (breadth + WIDTH);
     const int64_t panel = PARTS == 2 || most <= SMALL ? 0 : PANEL_COLUMNS * NAMED(panel_pitch)(rows);

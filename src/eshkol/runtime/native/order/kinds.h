@@ -1,5 +1,6 @@
 /* rows.h and extremes.h for one kind of processor: KIND(name) is how it calls its functions, TARGET what the processor
    has (as GCC and Clang name it), BYTES how many a vector has. Included once by each file that chooses these. */
+#include "../registers.h"
 #include "order.h"
 
 #include <stdlib.h>
@@ -58,17 +59,6 @@ typedef int64_t Wide __attribute__((vector_size(BYTES)));
 #define WIDE_GREATEST(x, y) WIDE_CHOSEN(x, y, x, y)
 #endif
 
-/* Lanes of two vectors, by constants: those of the second are counted behind those of the first. */
-#if defined(__clang__)
-#define LANES_OF(V, x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
-#else
-#define LANES_OF(V, x, y, ...) __builtin_shuffle(x, y, (V){__VA_ARGS__})
-#endif
-#define LIST_2(F, n) F(0, n), F(1, n)
-#define LIST_4(F, n) LIST_2(F, n), F(2, n), F(3, n)
-#define LIST_8(F, n) LIST_4(F, n), F(4, n), F(5, n), F(6, n), F(7, n)
-#define LIST_16(F, n) \
-    LIST_8(F, n), F(8, n), F(9, n), F(10, n), F(11, n), F(12, n), F(13, n), F(14, n), F(15, n)
 #define PASTE(A, B) A##B
 #define JOIN(A, B) PASTE(A, B)
 #define LIST(F, n) JOIN(LIST_, LANES)(F, n)
