@@ -281,7 +281,9 @@ def _counting_twice(node: Node, n: int) -> Node | None:
     if node.op is not where or node.data is not None:
         return None
     condition, once, twice = node.inputs
-    if twice.op is not mul or twice.data is not None or twice.inputs[0] is not once or _real_number(twice.inputs[1]) != 2:
+    if twice.op is not mul or twice.data is not None or twice.inputs[0] is not once:
+        return None
+    if _real_number(twice.inputs[1]) != 2:
         return None
     if any(x.data is not None or x.op is PLACEHOLDER for x in in_order([condition])):
         return None
