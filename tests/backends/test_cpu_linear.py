@@ -56,6 +56,19 @@ def test_what_is_solved_is_a_solution(shape, dtype):
             near(triangle @ found, b, np.abs(triangle).max() * np.abs(found).max() * n)
 
 
+@checkered(n=[385, 500, 777], dtype=[np.float32, np.float64], upper=[False, True])
+def test_factors_of_matrices_that_are_halved(n, dtype, upper):
+    x = drawn(dtype, n, n)
+    definite = x @ x.T + n * np.eye(n, dtype=dtype)
+    factor = ek.cholesky(ek.tensor(definite), upper=upper).numpy()
+    np.testing.assert_array_equal(factor, np.triu(factor) if upper else np.tril(factor))
+    wanted = scipy.linalg.cholesky(((definite + definite.T) / 2).astype(np.float64), lower=not upper)
+    assert np.abs(factor - wanted).max() <= 8 * n * np.finfo(dtype).eps * np.abs(wanted).max()
+    definite[n - 2, n - 2] = -1
+    with pytest.raises(TensorError, match="not positive definite"):
+        ek.cholesky(ek.tensor(definite), upper=upper).numpy()
+
+
 def nearest(x, b, rtol):
     """By the definition, in twice the digits where there are any: of singular values that count."""
     wide = np.complex128 if np.iscomplexobj(x) else np.float64

@@ -141,13 +141,13 @@ def _kernels_here() -> str:
     [
         pytest.param(
             SORTS,
-            ["scheduler.c", *(f"order/{path.name}" for path in (NATIVE / "order").glob("*.c"))],
+            ["scheduler.c", "scratch.c", *(f"order/{path.name}" for path in (NATIVE / "order").glob("*.c"))],
             marks=pytest.mark.slow,
         ),
         (LAUNCHES, ["launches.c", "graphs.c"]),
         pytest.param(
             MATRICES,
-            ["scheduler.c", *(f"linear/{path.name}" for path in (NATIVE / "linear").glob("*.c"))],
+            ["scheduler.c", "scratch.c", *(f"linear/{path.name}" for path in (NATIVE / "linear").glob("*.c"))],
             marks=pytest.mark.slow,
         ),
     ],

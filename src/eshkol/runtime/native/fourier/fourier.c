@@ -1,7 +1,7 @@
 /* See fourier.h. */
 #include "fourier.h"
 
-#include <stdlib.h>
+#include "../scratch.h"
 
 #define NEAR 32768 /* bytes of work that stand on the stack */
 #define PAGE 4096
@@ -30,7 +30,7 @@ void eshkol_fourier(void *context, int64_t begin, int64_t end)
     if (pitch % PAGE < APART || pitch % PAGE > PAGE - APART)
         pitch += 2 * APART; /* what lies whole pages apart waits for each other, as if it were the same */
     _Alignas(64) char near[NEAR];
-    void *work = 4 * pitch <= NEAR ? near : aligned_alloc(64, 4 * (size_t)pitch);
+    void *work = 4 * pitch <= NEAR ? near : eshkol_scratch_take(4 * (size_t)pitch);
     if (!work) {
         __atomic_store_n(&fourier->fault, ESHKOL_FOURIER_NO_MEMORY, __ATOMIC_RELAXED);
         return;
@@ -40,5 +40,5 @@ void eshkol_fourier(void *context, int64_t begin, int64_t end)
     else
         kernels->run_f32(fourier, begin, end, work, pitch / bytes);
     if (work != near)
-        free(work);
+        eshkol_scratch_give(work);
 }

@@ -3,6 +3,7 @@
    VECTOR the bytes of its registers. A product is made of tiles of STRIP rows and VECTORS registers, by lanes of a
    register where BY_LANES is set. Included once by each file that chooses these. */
 #include "../registers.h"
+#include "../scratch.h"
 #include "linear.h"
 
 #include <float.h>

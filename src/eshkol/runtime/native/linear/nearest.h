@@ -162,7 +162,7 @@ static void NAMED(nearest)(void *context, int64_t begin, int64_t end)
             eshkol_linear_fault(linear, (uint64_t)number * 2 + 1);
         eshkol_linear_alone(linear, 0);
     }
-    free(s.memory);
+    eshkol_scratch_give(s.memory);
     free(n.all);
-    free(n.at);
+    eshkol_scratch_give(n.at);
 }

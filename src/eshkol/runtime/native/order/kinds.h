@@ -1,6 +1,7 @@
 /* rows.h and extremes.h for one kind of processor: KIND(name) is how it calls its functions, TARGET what the processor
    has (as GCC and Clang name it), VECTOR how many a vector has. Included once by each file that chooses these. */
 #include "../registers.h"
+#include "../scratch.h"
 #include "order.h"
 
 #include <stdlib.h>

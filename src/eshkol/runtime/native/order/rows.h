@@ -161,7 +161,7 @@ static Space space_for(EshkolOrder *order, Pieces pieces, size_t item)
 {
     const size_t seen = (size_t)pieces.count * sizeof(Seen), items = (size_t)order->length * item;
     const size_t tallies = order->length <= MERGED ? 0 : ((size_t)pieces.count << LARGE_DIGIT) * sizeof(uint32_t);
-    char *memory = malloc(seen + 2 * items + tallies);
+    char *memory = eshkol_scratch_take(seen + 2 * items + tallies);
     if (memory == NULL) {
         out_of_memory(order);
         return (Space){0};
@@ -192,6 +192,6 @@ void KIND(eshkol_order_rows)(void *context, int64_t begin, int64_t end)
         }
         (wide ? wide_placed_one_row : narrow_placed_one_row)(&row, placed ? &space : &larger, pieces);
     }
-    free(space.seen);
-    free(larger.seen);
+    eshkol_scratch_give(space.seen);
+    eshkol_scratch_give(larger.seen);
 }
