@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +11,11 @@ from hypothesis import strategies as st
 
 import eshkol as ek
 from effort import examples
+from eshkol.atlas.machines import CORES
+from eshkol.graph.node import placeholder, topological
+from eshkol.ops import TABLE, dtypes
+from eshkol.ops.row import Aval
+from eshkol.schedule.rewrite.pairs import as_pairs
 
 # Every radix of the passes first, last and alone, such as have no code of their own, and Bluestein's way
 LENGTHS = [
@@ -110,3 +117,49 @@ def test_what_irfft_counts_twice_is_counted_by_the_transform():
         spectrum = np.where((place < 1) | (place * 2 >= last), z, z * 2)
         wanted = np.fft.ifft(spectrum, 64).real
         near(ek.jit(lambda v, last=last: weighted(v, last))(ek.tensor(z)).numpy(), wanted, np.float64)
+
+
+@examples(60, 20)
+@given(
+    st.sampled_from(["fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn"]), st.integers(15, 18), st.integers(1, 20),
+    st.integers(2, 40), st.sampled_from([np.complex64, np.complex128]), st.sampled_from([None, "ortho"]),
+)  # fmt: skip
+def test_rows_and_columns_of_many_matrices(name, batch, height, width, dtype, norm):
+    """Both at once, from 16 matrices on; also where what is between them is read by others."""
+    rng = np.random.default_rng(height * 100 + width)
+    real, wide = np.dtype(dtype).type(0).real.dtype, np.dtype(dtype)
+    x = numbers(rng, batch, height, width, dtype=real if name == "rfft2" else dtype)
+    if name == "irfft2":
+        found = ek.jit(lambda v: ek.fft.irfft(ek.fft.ifft(v, axis=1, norm=norm), 2 * width - 2, norm=norm))(
+            ek.tensor(x)
+        )
+        near(found.numpy(), np.fft.irfft2(x, (height, 2 * width - 2), norm=norm), real)
+        return
+    if name == "rfft2":
+        found = ek.jit(lambda v: ek.fft.fft(ek.fft.rfft(v, norm=norm), axis=1, norm=norm))(ek.tensor(x))
+    else:
+        found = ek.jit(lambda v: getattr(ek.fft, name)(v, norm=norm))(ek.tensor(x))
+    near(found.numpy(), getattr(np.fft, name)(x, norm=norm), wide)
+
+    def both(v):
+        between = ek.fft.fft(v)
+        return between, ek.fft.fft(between, axis=1)
+
+    one, other = ek.jit(both)(ek.tensor(x.astype(dtype)))
+    near(one.numpy(), np.fft.fft(x.astype(dtype)), wide)
+    near(other.numpy(), np.fft.fft2(x.astype(dtype)), wide)
+
+
+def test_matrices_that_a_cache_holds_are_transformed_at_once():
+    def ops(function, *shape, dtype=dtypes.complex64):
+        outs = [function(placeholder(Aval(shape, dtype), None))]
+        return [node.op.name for node in topological(as_pairs(outs, replace(CORES, native=True))) if node.inputs]
+
+    assert ops(TABLE["fft2"], 16, 64, 64).count("signals_of_planes") == 1
+    assert ops(TABLE["ifftn"], 32, 32, 32).count("signals_of_planes") == 1
+    assert ops(TABLE["ifftn"], 32, 32, 32).count("signals") == 1
+    assert ops(TABLE["fft2"], 15, 64, 64).count("signals") == 2  # which more threads share
+    assert ops(TABLE["fft2"], 16, 512, 512).count("signals") == 2
+    real = ops(lambda v: TABLE["fft"](TABLE["rfft"](v), axis=1), 16, 64, 64, dtype=dtypes.float32)
+    assert real.count("signals_of_planes") == 1
+    assert "split_signals" not in real

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from eshkol.atlas.sequence import NativeCode
 from eshkol.errors import AllocationFailed, EshkolError, TensorError
@@ -19,37 +19,72 @@ PIECE = 2048  # as in halves.h
 PASSES = 20  # these as in fourier.h
 GROUP = 64
 PLAIN, SPLIT, JOINED, JOINED_TWICE = range(4)
+WORDS = 17 + PASSES  # of a record
 NOTHING_WRONG = (1 << 64) - 1
 ENOUGH = 1 << 13  # elements that are worth a turn of a loop
 
 
 def _signals(a: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode:
-    shape = outs[0].shape
-    return _transforms(PLAIN, a, a.factor, shape[a.axis], shape[a.axis], prod(shape[a.axis + 1 : -1]), outs[0])
+    return _code(_plain(a, a.axis, outs[0].shape, outs[0].dtype), a.together, outs[0].dtype, (3, 4))
 
 
 def _split(a: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode:
-    half = a.halves.half
-    return _transforms(SPLIT, a.signals, a.halves.factor, half, half, 1, outs[0], turned=True)
+    return _code(_halved(a, prod(outs[0].shape[:-2]), outs[0].dtype), a.signals.together, outs[0].dtype, (3, 4, 5))
 
 
 def _joined(a: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode:
+    half, signals, dtype = a.halves.half, prod(outs[0].shape[:-2]), outs[0].dtype
     kind = JOINED_TWICE if a.halves.twice else JOINED
-    return _transforms(kind, a.signals, a.halves.factor, a.halves.half, inputs[0].shape[-2], 1, outs[0], turned=True)
+    record = _Transforms(kind, a.signals, a.halves.factor, half, inputs[0].shape[-2], 1, signals, dtype)
+    return _code(record, a.signals.together, dtype, (3, 4, 5))
 
 
-def _transforms(
-    kind: int, a: Any, factor: float, n: int, given: int, inner: int, out: Any, turned: bool = False
-) -> NativeCode:
-    """Transforms of n numbers each, of which so many are given."""
-    wide, signals = out.dtype.name == "float64", prod(out.shape) // (2 * (n + (kind == SPLIT)))
-    group = GROUP // out.dtype.numpy.itemsize if a.together else 1
+def _planes(a: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode:
+    """Rows and columns of matrices, a matrix for each task; the records of both stand one behind the other."""
+    *batch, height, width, two = outs[0].shape
+    dtype, turned = outs[0].dtype, len(inputs) == 4
+    rows = _halved(a.rows, height, dtype) if turned else _plain(a.rows, 1, (height, width, two), dtype)
+    columns = _plain(a.columns, 0, (height, width, two), dtype)
+    ins = (3, 4, 5, WORDS + 4) if turned else (3, 4, WORDS + 4)
+    return NativeCode("eshkol_fourier_planes", prod(batch), 1, rows.packed() + columns.packed(), (2,), ins, _no_memory)
+
+
+class _Transforms(NamedTuple):
+    """What a record says: transforms of n numbers each, of which so many are given."""
+
+    kind: int
+    how: Any
+    factor: float
+    n: int
+    given: int
+    inner: int
+    signals: int
+    dtype: Any
+
+    def packed(self) -> bytes:
+        how, wide = self.how, self.dtype.name == "float64"
+        words = [NOTHING_WRONG, 0, 0, 0, 0, 0, wide, self.kind, self.n, how.length, self.given, self.inner]
+        words += [self.signals, how.together, how.inverse]
+        radices = [*how.radices, *(0 for _ in range(PASSES - len(how.radices)))]
+        return struct.pack(f"15Qd{PASSES + 1}Q", *words, self.factor, len(how.radices), *radices)
+
+
+def _plain(a: Any, axis: int, shape: Sequence[int], dtype: Any) -> _Transforms:
+    """Transforms of pairs of a shape along an axis."""
+    n = shape[axis]
+    return _Transforms(PLAIN, a, a.factor, n, n, prod(shape[axis + 1 : -1]), prod(shape[:-1]) // n, dtype)
+
+
+def _halved(a: Any, signals: int, dtype: Any) -> _Transforms:
+    return _Transforms(SPLIT, a.signals, a.halves.factor, a.halves.half, a.halves.half, 1, signals, dtype)
+
+
+def _code(record: _Transforms, together: bool, dtype: Any, ins: tuple[int, ...]) -> NativeCode:
+    group = GROUP // dtype.numpy.itemsize if together else 1
+    signals, inner = record.signals, record.inner
     tasks = -(-signals // group) if inner == 1 else signals // inner * -(-inner // group)
-    words = [NOTHING_WRONG, 0, 0, 0, 0, 0, wide, kind, n, a.length, given, inner, signals, a.together, a.inverse]
-    radices = [*a.radices, *(0 for _ in range(PASSES - len(a.radices)))]
-    record = struct.pack(f"15Qd{PASSES + 1}Q", *words, factor, len(a.radices), *radices)
-    grain = max(1, ENOUGH // (a.length * group))
-    return NativeCode("eshkol_fourier", tasks, grain, record, (2,), (3, 4, 5) if turned else (3, 4), _no_memory)
+    grain = max(1, ENOUGH // (record.how.length * group))
+    return NativeCode("eshkol_fourier", tasks, grain, record.packed(), (2,), ins, _no_memory)
 
 
 def _no_memory(code: int) -> EshkolError:
@@ -74,6 +109,7 @@ CODES = {
     "signals": _signals,
     "split_signals": _split,
     "joined_signals": _joined,
+    "signals_of_planes": _planes,
     "halves_split": lambda a, inputs, outs: _halves("split", a, inputs, outs),
     "halves_joined": lambda a, inputs, outs: _halves("joined", a, inputs, outs),
 }

@@ -10,6 +10,7 @@ are transforms of half the length, with something done after them or before them
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -64,6 +65,8 @@ LONGEST_ALONE = 1 << 14  # of which one core takes no longer than several do to 
 LONGEST_TOGETHER = 1 << 12  # of which a register's worth, side by side, stays there
 MANY = 8  # signals that are better transformed by the instruction where they are longer than that
 ALONE = 256  # and a multiple of 8 without radices above: a row that is as good alone, and stays in the first cache
+PLANE = 1 << 18  # bytes of a matrix of which rows and columns are transformed while it is in the second cache,
+MANY_PLANES = 16  # where each of so many is worked on by one thread
 ODD_PARTS = [5**fives * 3**threes for fives in range(4) for threes in range(5)]  # of lengths that are looked at
 COSTS = {2: 1.5, 3: 2.2, 4: 2.0, 5: 3.2, 8: 2.8}  # of a pass, for each number
 
@@ -302,6 +305,59 @@ JOINED_SIGNALS = _of_signals(
     "joined_signals", "`signals` of `halves_joined`.",
     lambda a, x, table, turns: _whole(a, _joined(a.halves, x, turns)), 0,
 )  # fmt: skip
+
+
+# --- both axes of matrices --------------------------------------------------------------------------
+
+
+class Planes(NamedTuple):
+    """How rows are transformed, and then columns."""
+
+    rows: Signals | HalvesOfSignals
+    columns: Signals
+
+    @property
+    def factor(self) -> float:
+        return self.columns.factor
+
+    def scaled(self, factor: float) -> Planes:
+        return self._replace(columns=self.columns._replace(factor=factor))
+
+
+def _rows_of_planes(a: Planes, x: Any, tables: Sequence[Any]) -> Any:
+    if isinstance(a.rows, Signals):
+        return _fourier(Fourier(a.rows.axis, a.rows.inverse, a.rows.factor), x)
+    return _split(a.rows.halves, _whole(a.rows, x), tables[1])
+
+
+def _infer_planes(a: Planes, x: HasAval, *tables: HasAval) -> Aval:
+    more = 0 if isinstance(a.rows, Signals) else 1
+    return Aval((*x.shape[:-2], x.shape[-2] + more, 2), x.dtype)
+
+
+def _planes(a: Planes, x: Any, *tables: Any) -> Any:
+    columns = Fourier(a.columns.axis, a.columns.inverse, a.columns.factor)
+    return _fourier(columns, _rows_of_planes(a, x, tables)).astype(x.dtype)
+
+
+PLANES: Op = row(KernelOp(
+    name="signals_of_planes", doc="`signals` along the last axis but one of those, or `split_signals`, along the last.",
+    names=("x", "table", "turns or table", "table of columns"), infer=_infer_planes, reference=_planes, lower=NATIVE,
+    tolerance=4.0,
+))  # fmt: skip
+
+
+def as_planes(columns: Node) -> Node:
+    """Transforms along the last axis but one of rows' transforms: both of a matrix at once, if it stays in a cache."""
+    rows = columns.inputs[0]
+    if columns.op is not SIGNALS or rows.data is not None or rows.op not in (SIGNALS, SPLIT_SIGNALS):
+        return columns
+    shape, axis = columns.shape, len(columns.shape) - 2
+    bytes_of_one = count(shape[-3:]) * columns.dtype.size
+    of_rows = rows.op is SPLIT_SIGNALS or rows.attrs.axis == axis
+    if columns.attrs.axis != axis - 1 or not of_rows or bytes_of_one > PLANE or count(shape[:-3]) < MANY_PLANES:
+        return columns
+    return make(PLANES, (*rows.inputs, columns.inputs[1]), Planes(rows.attrs, columns.attrs))
 
 
 def spectrum_of_pairs(pairs: Node, a: Halves, target: MachineDescription) -> Node:

@@ -31,10 +31,12 @@ from eshkol.ops.structural import CONST, NUMBERS, PAIRS, PLACEHOLDER
 from eshkol.schedule.kernels.block_fourier import BLOCK_FOURIER
 from eshkol.schedule.kernels.transforms import (
     FOURIER,
+    PLANES,
     SIGNALS,
     SPLIT,
     SPLIT_SIGNALS,
     Halves,
+    as_planes,
     is_transformed,
     pairs_of_spectrum,
     spectrum_of_pairs,
@@ -168,9 +170,9 @@ def _mul(w: _Walk, node: Node) -> Any:
         scale, made = _real_number(other), w.made[one]
         if scale is not None and made.op is NUMBERS and w.uses[one] == 1:
             pairs = made.inputs[0]
-            if pairs.op in (FOURIER, SIGNALS, SPLIT, SPLIT_SIGNALS) and pairs.attrs.factor == 1:
+            if pairs.op in (FOURIER, SIGNALS, SPLIT, SPLIT_SIGNALS, PLANES) and pairs.attrs.factor == 1:
                 a = pairs.attrs
-                scaled = a.scaled(scale) if pairs.op is SPLIT_SIGNALS else a._replace(factor=scale)
+                scaled = a.scaled(scale) if pairs.op in (SPLIT_SIGNALS, PLANES) else a._replace(factor=scale)
                 return _numbers(make(pairs.op, pairs.inputs, scaled))
         if scale is not None and one.op is dft and one.data is None and w.uses[one] == 1:
             shape, made = made.shape, made.inputs[0] if made.op is reshape else made
@@ -197,8 +199,10 @@ def _dft(w: _Walk, node: Node) -> Any:
     half = _half_spectrum(w, node) if w.target.native and w.reads_half(node) else None
     if half is not None:
         w.halves[node] = _numbers(half)
-    a = node.attrs
-    return _numbers(transformed(w.pairs(node.inputs[0]), a.axis, a.inverse, w.target))
+    a, (x,) = node.attrs, node.inputs
+    found = transformed(w.pairs(x), a.axis, a.inverse, w.target)
+    alone = w.uses[x] == 1 and (x.op is not slice_ or w.uses[x.inputs[0]] == 1)
+    return _numbers(as_planes(found) if alone and x.data is None else found)
 
 
 def _on_blocks(w: _Walk, node: Node) -> Any:

@@ -42,3 +42,28 @@ void eshkol_fourier(void *context, int64_t begin, int64_t end)
     if (work != near)
         eshkol_scratch_give(work);
 }
+
+/* How many tasks the signals of a record are. */
+static int64_t tasks_of(const EshkolFourier *f)
+{
+    const int64_t group = f->together ? ESHKOL_FOURIER_GROUP / (f->wide ? 8 : 4) : 1;
+    return f->inner == 1 ? (f->signals + group - 1) / group : f->signals / f->inner * ((f->inner + group - 1) / group);
+}
+
+void eshkol_fourier_planes(void *context, int64_t begin, int64_t end)
+{
+    EshkolPlanes *planes = context;
+    const int64_t number = planes->rows.wide ? 2 * sizeof(double) : 2 * sizeof(float); /* bytes */
+    const int64_t given = planes->rows.n + (planes->rows.kind == ESHKOL_FOURIER_SPLIT);
+    for (int64_t plane = begin; plane < end; plane++) {
+        EshkolFourier rows = planes->rows, columns = planes->columns;
+        rows.in = (const char *)rows.in + plane * rows.signals * rows.given * number;
+        rows.out = (char *)rows.out + plane * rows.signals * given * number;
+        columns.in = columns.out = rows.out;
+        eshkol_fourier(&rows, 0, tasks_of(&rows));
+        eshkol_fourier(&columns, 0, tasks_of(&columns));
+        const uint64_t fault = rows.fault < columns.fault ? rows.fault : columns.fault;
+        if (fault < __atomic_load_n(&planes->rows.fault, __ATOMIC_RELAXED))
+            __atomic_store_n(&planes->rows.fault, fault, __ATOMIC_RELAXED);
+    }
+}

@@ -58,6 +58,15 @@ typedef struct {
 
 void eshkol_fourier(void *fourier, int64_t begin, int64_t end);
 
+/* Both axes of matrices that lie one after another, each of which stays in the second cache meanwhile: rows as the first
+   record says, of one matrix, then columns of what they give, in place. A loop's body over matrices; the addresses and
+   the fault are the first record's, and so is whatever is wrong. */
+typedef struct {
+    EshkolFourier rows, columns;
+} EshkolPlanes;
+
+void eshkol_fourier_planes(void *planes, int64_t begin, int64_t end);
+
 /* The same for one kind of processor, given four arrays that lie `pitch` numbers apart; and what is around real
    transforms. */
 typedef struct {
