@@ -27,7 +27,7 @@ def test_every_family_has_rows_and_every_row_a_place(bench):
     assert {r.family for r in rows} == set(row.FAMILIES)
     assert {"f32", "f64", "bf16"} <= {r.dtype for r in rows} <= set(row.DTYPES)
     assert any(r.gradient for r in rows)
-    assert min(r.size for r in rows) == 100
+    assert min(r.size for r in rows) <= 100
     assert max(r.size for r in rows) == 10**7
     for r in rows:
         assert row.OURS in r.ways

@@ -8,7 +8,15 @@ no library can.
 from __future__ import annotations
 
 from bench.every.row import Row
-from bench.every.rows import arrays, learning, more, numeric, others
+from bench.every.rows import arrays, learning, more, numeric, others, others_learning, others_numeric
 
 TITLE = "Every family of operations"
-ROWS: tuple[Row, ...] = (*arrays.rows(), *numeric.rows(), *learning.rows(), *more.rows(), *others.rows())
+ROWS: tuple[Row, ...] = (
+    *arrays.rows(),
+    *numeric.rows(),
+    *learning.rows(),
+    *more.rows(),
+    *others.rows(),
+    *others_numeric.rows(),
+    *others_learning.rows(),
+)

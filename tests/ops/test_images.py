@@ -73,7 +73,7 @@ def test_patches_times_a_kernel_are_a_convolution():
         ("interpolate", [(1, 1, 4)], {}, "size or the scale factor"),
         ("interpolate", [(1, 1, 4)], {"size": 2, "scale_factor": 2}, "size or the scale factor"),
         ("interpolate", [(1, 1, 4)], {"size": 2, "mode": "bilinear"}, "for 2 axes"),
-        ("interpolate", [(1, 1, 4)], {"size": 2, "mode": "area"}, "no mode 'area'"),
+        ("interpolate", [(1, 1, 4)], {"size": 2, "mode": "quadratic"}, "no mode 'quadratic'"),
         ("interpolate", [(1, 1, 4)], {"size": 0}, "below 1"),
         ("interpolate", [(1, 1, 4)], {"scale_factor": -1.0}, "positive number"),
         ("interpolate", [(1, 1, 4)], {"scale_factor": 0.1}, "below 1"),

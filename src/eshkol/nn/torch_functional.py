@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eshkol.errors import ShapeError, TensorError
+from eshkol.nn.ctc import ctc_loss
 from eshkol.nn.linear_loss import linear_cross_entropy
 from eshkol.tensors import api as ek
 from eshkol.tensors.drawing import next_key
@@ -112,6 +113,20 @@ def multilabel_soft_margin_loss(x: Any, target: Any, weight: Any = None, reducti
     return reduced((loss if weight is None else loss * weight).mean(-1), reduction)
 
 
+def multi_margin_loss(
+    x: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean"
+) -> Any:
+    """How far the label's score is from being a margin above each other one, to a power; over the number of classes."""
+    if p not in (1, 2):
+        raise TensorError(f"the power is 1 or 2, not {p!r}", span=ek.here())
+    own = ek.take_along_dim(x, target[..., None], -1)
+    loss = ek.relu(margin - own + x) ** p
+    if weight is not None:
+        loss = loss * weight[target][..., None]
+    others = ek.arange(x.shape[-1]) != target[..., None]
+    return reduced(ek.where(others, loss, 0).sum(-1) / x.shape[-1], reduction)
+
+
 def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """log(1 + e^(beta·x))/beta; x itself where beta·x is above a threshold."""
     return ek.softplus(x, beta, threshold)
@@ -137,6 +152,6 @@ OWN: dict[str, Callable[..., Any]] = {
     for f in (
         embedding, dropout, pad, scaled_dot_product_attention, gumbel_softmax, pairwise_distance, margin_ranking_loss,
         hinge_embedding_loss, soft_margin_loss, multilabel_soft_margin_loss, softplus, instance_norm,
-        multi_head_attention_forward, linear_cross_entropy,
+        multi_head_attention_forward, linear_cross_entropy, multi_margin_loss, ctc_loss,
     )
 } | {"dropout1d": dropout1d, "dropout2d": dropout2d, "dropout3d": dropout3d}  # fmt: skip

@@ -10,6 +10,7 @@ import numpy as np
 
 from eshkol.errors import DTypeError, ShapeError, TensorError
 from eshkol.ops import shapes
+from eshkol.ops.dtypes import float32, float64
 from eshkol.ops.elementwise import absolute, cast, exp, expm1, sigmoid, sign, tanh, where
 from eshkol.ops.functions import floats, logaddexp
 from eshkol.ops.joining import along
@@ -220,7 +221,10 @@ def _gelu(x: Any, approximate: str = "none") -> Any:
 
     if approximate == "tanh":
         return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-    return x * special.ndtr(x)
+    return np.where(x < _VANISHES[float64], -0.0, x * special.ndtr(x))
+
+
+_VANISHES = {float32: -13.15, float64: -37.62}  # below, x·Φ(x) is less than any normal number of the dtype
 
 
 @_activation(
@@ -234,7 +238,9 @@ def gelu(x: Value, approximate: str = "none") -> Any:
     if approximate == "tanh":  # (1 + tanh(u))/2 = sigmoid(2u), which keeps its digits where it is small
         return x * sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))
     working = wide(x)  # 16-bit floats are rounded once, at the end
-    return narrow(working * ndtr(working), x.dtype)
+    # Where no normal number is left of it, it is 0: processors take many times as long to multiply by what is smaller.
+    found = working * ndtr(working)
+    return narrow(where(working < _VANISHES[working.dtype], -0.0, found), x.dtype)
 
 
 @_activation(

@@ -16,7 +16,7 @@ from eshkol.ops.correlation import each
 from eshkol.ops.elementwise import where
 from eshkol.ops.indexing import take
 from eshkol.ops.movement import permute, reshape
-from eshkol.ops.pooling import GROUP, REAL, shuffled, taken, window_argmax
+from eshkol.ops.pooling import GROUP, REAL, greatest, shuffled, taken, window_argmax
 from eshkol.ops.reductions import narrow, sum_, wide, wide_array
 from eshkol.ops.row import HasAval, Shape, Value, composite, sample
 
@@ -35,6 +35,13 @@ class Parts(NamedTuple):
         places = first[:, None] + np.arange(int(np.max(last - first)))
         return Parts(np.minimum(places, last[:, None] - 1), places < last[:, None], last - first)
 
+    def regular(self) -> tuple[int, int] | None:
+        """The size of all windows and how far each begins behind the one before, where these are the same for all."""
+        steps = np.diff(self.places[:, 0])
+        if not (self.sizes == self.sizes[0]).all() or not (steps == steps[:1]).all():
+            return None
+        return int(self.sizes[0]), int(steps[0]) if steps.size else 1
+
 
 def _wanted(x: HasAval, count: int, given: Any) -> Shape:
     """The extents that the last axes shall have; None keeps one."""
@@ -48,7 +55,8 @@ def _wanted(x: HasAval, count: int, given: Any) -> Shape:
     return each(kept if len(sizes) == count else sizes, count, "output size")
 
 
-def _adaptive_mean(count: int, x: Any, output_size: Any) -> Any:
+def adaptive_mean(count: int, x: Any, output_size: Any) -> Any:
+    """Means of as many windows along the last axes as are wanted."""
     wanted = _wanted(x, count, output_size)
     found = wide(x)
     for axis, windows_along in enumerate(wanted, x.ndim - count):
@@ -101,7 +109,7 @@ def _max_of(x: Any, bounds: Any, return_indices: bool = False) -> Any:
 )  # fmt: skip
 def adaptive_avg_pool1d(x: Value, output_size: int | None) -> Any:
     """Means along the last axis of as many windows as are wanted; window i is from ⌊i·n/count⌋ to ⌈(i+1)·n/count⌉."""
-    return _adaptive_mean(1, x, output_size)
+    return adaptive_mean(1, x, output_size)
 
 
 @composite(
@@ -111,7 +119,7 @@ def adaptive_avg_pool1d(x: Value, output_size: int | None) -> Any:
 )  # fmt: skip
 def adaptive_avg_pool2d(x: Value, output_size: int | Sequence[int | None] | None) -> Any:
     """Means of as many windows over the last two axes as are wanted; None keeps an extent."""
-    return _adaptive_mean(2, x, output_size)
+    return adaptive_mean(2, x, output_size)
 
 
 @composite(
@@ -120,7 +128,7 @@ def adaptive_avg_pool2d(x: Value, output_size: int | Sequence[int | None] | None
 )  # fmt: skip
 def adaptive_avg_pool3d(x: Value, output_size: int | Sequence[int | None] | None) -> Any:
     """Means of as many windows over the last three axes as are wanted; None keeps an extent."""
-    return _adaptive_mean(3, x, output_size)
+    return adaptive_mean(3, x, output_size)
 
 
 @composite(
@@ -129,13 +137,16 @@ def adaptive_avg_pool3d(x: Value, output_size: int | Sequence[int | None] | None
 )  # fmt: skip
 def global_avg_pool2d(x: Value) -> Any:
     """The mean of the last two axes, which stay with extent 1."""
-    return _adaptive_mean(2, x, 1)
+    return adaptive_mean(2, x, 1)
 
 
 def _adaptive_max(count: int, x: Any, output_size: Any, return_indices: bool) -> Any:
     wanted, space = _wanted(x, count, output_size), x.shape[x.ndim - count :]
     lead, seen = x.ndim - count, x
     parts = [Parts.of(extent, n) for extent, n in zip(space, wanted, strict=True)]
+    if None not in (regular := [part.regular() for part in parts]):
+        sizes, steps = zip(*(found for found in regular if found is not None), strict=True)
+        return greatest(count, x, sizes, return_indices, stride=steps)
     for n, part in enumerate(parts):  # the windows of each axis stand after it
         seen = take(seen, x.literal(part.places), lead + 2 * n)
     order = (*range(lead), *range(lead, seen.ndim, 2), *range(lead + 1, seen.ndim, 2))

@@ -16,6 +16,7 @@ import numpy as np
 
 from eshkol.errors import DTypeError, ShapeError
 from eshkol.ops import dtypes, shapes
+from eshkol.ops.adaptive_pooling import adaptive_mean
 from eshkol.ops.correlation import Geometry, Numbers, each
 from eshkol.ops.creation import full
 from eshkol.ops.elementwise import cast, floor, logical_and, round_, where
@@ -28,7 +29,15 @@ from eshkol.ops.row import Draw, HasAval, Shape, Value, composite, sample
 
 GROUP = "images"
 _CUBIC = -0.75  # the slope that PyTorch's kernel has
-_MODES = {"nearest": 0, "nearest-exact": 0, "linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}  # how many axes
+_MODES = {
+    "nearest": 0,
+    "nearest-exact": 0,
+    "linear": 1,
+    "bilinear": 2,
+    "trilinear": 3,
+    "bicubic": 2,
+    "area": 0,
+}  # how many axes
 
 # --- resizing -------------------------------------------------------------------------------------
 
@@ -94,6 +103,10 @@ def _by_matrices(
         extent = x.shape[2 + n]
         matrix = np.zeros((new, extent))
         for i in range(new):
+            if mode == "area":
+                first, last = i * extent // new, -(-(i + 1) * extent // new)
+                matrix[i, first:last] = 1 / (last - first)
+                continue
             if _MODES[mode] == 0:
                 matrix[i, _nearest(extent, new, scale, mode)[i]] = 1
                 continue
@@ -122,19 +135,21 @@ def _cubic(d: float) -> float:
         sample((1, 1, 3, 2), scale_factor=2, mode="bilinear", align_corners=True),
         sample((2, 1, 3, 4), scale_factor=(1.5, 2.0), mode="nearest-exact"),
         sample((1, 1, 3, 4), size=(5, 3), mode="bicubic"), sample((1, 2, 4), size=3, mode="linear"),
-        sample((0, 1, 2), size=3),
+        sample((0, 1, 2), size=3), sample((1, 2, 4, 5), size=(2, 3), mode="area"),
     ),
 )  # fmt: skip
 def interpolate(
     x: Value, size: Numbers | None = None, scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
     align_corners: bool = False,
 ) -> Any:  # fmt: skip
-    """x (batch × channels × space) in another size, or scaled; mode nearest, nearest-exact, bilinear, bicubic ….
+    """x (batch × channels × space) in another size, or scaled; mode nearest, nearest-exact, bilinear, bicubic, area ….
 
     Elements are areas, whose outer edges are kept; with `align_corners` they are points, of which the outermost are.
     """
     wanted, scales = _new_space(x, size, scale_factor, mode)
-    if _MODES[mode] and not x.dtype.differentiable:
+    if mode == "area" and x.dtype.differentiable:
+        return adaptive_mean(len(wanted), x, wanted)
+    if (_MODES[mode] or mode == "area") and not x.dtype.differentiable:
         raise DTypeError(f"mode '{mode}' would round numbers of {x.dtype}", hint="cast to a float, or use nearest")
     found = wide(x) if _MODES[mode] else x
     for axis, (new, scale) in enumerate(zip(wanted, scales, strict=True), 2):

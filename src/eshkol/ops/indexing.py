@@ -551,22 +551,3 @@ def take_along(x: Value, indices: Value, axis: int | None = -1) -> Any:
     source, places = moveaxis(x, axis, -1), moveaxis(indices, axis, -1)
     source, places = (expanded(y, (*rest, y.shape[-1])) for y in (source, places))
     return moveaxis(take(source, places, x.ndim - 1, x.ndim - 1), -1, axis)
-
-
-def _sliding_window(x: Any, size: int, axis: int = -1, step: int = 1) -> Any:
-    found = np.lib.stride_tricks.sliding_window_view(x, size, axis)
-    return np.take(found, range(0, found.shape[axis % x.ndim], step), axis % x.ndim)
-
-
-@composite(
-    group=GROUP, windows=True, reference=_sliding_window, dtypes=_ANY,
-    samples=(sample((5,), size=3), sample((2, 6, 2), size=2, axis=1, step=2), sample((4,), size=4)),
-)  # fmt: skip
-def sliding_window(x: Value, size: int, axis: int = -1, step: int = 1) -> Any:
-    """Every run of `size` elements along an axis, `step` apart, as a new last axis (PyTorch's Tensor.unfold)."""
-    axis = shapes.axis(axis, x.ndim)
-    if not 1 <= size <= x.shape[axis] or step < 1:
-        raise ShapeError(f"no windows of {size}, {step} apart, lie along axis {axis} of shape {list(x.shape)}")
-    starts = np.arange(0, x.shape[axis] - size + 1, step)
-    windows = take(x, x.literal(starts[:, None] + np.arange(size)), axis)
-    return moveaxis(windows, axis + 1, -1)

@@ -33,7 +33,7 @@ def _infer_reshape(a: ToShape, x: HasAval) -> Aval:
 
 
 def _pull_reshape(e: Any, a: ToShape, i: Any, x: Any) -> Any:
-    return x(e.unravel(e.ravel(i, a.shape), x.shape))
+    return x(e.reshaped(i, a.shape, x.shape))
 
 
 def _transpose_reshape(a: ToShape, ct: Any, k: int, x: HasAval) -> Any:

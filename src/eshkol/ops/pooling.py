@@ -193,7 +193,8 @@ def taken(x: Any, indices: Any, count: int) -> Any:
     return take(_planes(x, count), indices, lead, lead)
 
 
-def _greatest(count: int, x: Any, kernel: Numbers, return_indices: bool, **how: Any) -> Any:
+def greatest(count: int, x: Any, kernel: Numbers, return_indices: bool, **how: Any) -> Any:
+    """Of each window over the last axes, and where it is if that is asked for; `how` is what `window_argmax` takes."""
     indices = window_argmax(x, each(kernel, count, "kernel"), **how)
     values = taken(x, indices, count)
     return (values, indices) if return_indices else values
@@ -234,7 +235,7 @@ def max_pool1d(
     ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """The greatest element of each window along the last axis; otherwise as max_pool2d."""
-    return _greatest(
+    return greatest(
         1, x, kernel_size, return_indices, stride=stride, padding=padding, dilation=dilation, ceil_mode=ceil_mode
     )
 
@@ -257,7 +258,7 @@ def max_pool2d(
     The stride is the kernel's size unless said. The first of equal elements has the derivative; indices are flat within
     the two axes.
     """
-    return _greatest(
+    return greatest(
         2, x, kernel_size, return_indices, stride=stride, padding=padding, dilation=dilation, ceil_mode=ceil_mode
     )
 
@@ -276,7 +277,7 @@ def max_pool3d(
     ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """The greatest element of each window over the last three axes; otherwise as max_pool2d."""
-    return _greatest(
+    return greatest(
         3, x, kernel_size, return_indices, stride=stride, padding=padding, dilation=dilation, ceil_mode=ceil_mode
     )
 

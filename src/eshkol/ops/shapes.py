@@ -86,6 +86,24 @@ def count(shape: Shape) -> int:
     return total
 
 
+def common(shape: Shape, extents: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+    """Runs and axes of as many elements, in parts as small as they can be: which of each belong together."""
+    found: list[tuple[list[int], list[int]]] = []
+    runs, axes = [k for k, n in enumerate(extents) if n != 1], [k for k, n in enumerate(shape) if n != 1]
+    while runs and axes:
+        of_runs, of_axes = [runs.pop(0)], [axes.pop(0)]
+        one, other = extents[of_runs[0]], shape[of_axes[0]]
+        while one != other:
+            if one < other:
+                of_runs.append(runs.pop(0))
+                one *= extents[of_runs[-1]]
+            else:
+                of_axes.append(axes.pop(0))
+                other *= shape[of_axes[-1]]
+        found.append((of_runs, of_axes))
+    return found
+
+
 def same(dtype: Any = None) -> Callable[..., HasAval]:
     """An infer rule: the broadcast shape, of the inputs' dtype or of a given one."""
 

@@ -14,6 +14,7 @@
     channels   convolutions as array instructions          rewrite/channels.py
     pairs      transforms, products of pairs of floats     rewrite/pairs.py, rewrite/signals.py
     turned     reductions along short rows, side by side   rewrite/turned.py
+    joins      tensors joined along rows, few at a time    rewrite/joins.py
     parts      the others as what kernels are fused of     rewrite/decompose.py
     fuse       which nodes one kernel computes             kernels/fuse.py, kernels/fused.py
     plan       steps over places of memory                 plan/steps.py
@@ -58,6 +59,7 @@ from eshkol.schedule.rewrite.decompose import decompose
 from eshkol.schedule.rewrite.draws import draw_by_blocks
 from eshkol.schedule.rewrite.exponentials import exponentials
 from eshkol.schedule.rewrite.factors import share_factors
+from eshkol.schedule.rewrite.joins import join_rows
 from eshkol.schedule.rewrite.matrices import eliminate
 from eshkol.schedule.rewrite.orders import cut_sorts
 from eshkol.schedule.rewrite.pairs import as_pairs
@@ -92,6 +94,7 @@ PASSES: list[tuple[str, Pass]] = [
     ("channels", everywhere(channels_last)),
     ("pairs", everywhere(as_pairs)),
     ("turned", everywhere(turn_reductions)),
+    ("joins", everywhere(join_rows)),
     ("parts", everywhere(decompose)),
 ]
 

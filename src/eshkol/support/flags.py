@@ -86,6 +86,7 @@ DUMPS = {
     "channels": "graphs with convolutions of 16-bit floats that array instructions do, and copies with channels last",
     "pairs": "graphs with Fourier transforms and complex products as pairs of floats",
     "turned": "graphs with reductions along short rows done side by side",
+    "joins": "graphs with tensors joined along rows, few at a time",
     "parts": "graphs with softmax and its kin as their parts",
     "fuse": "which nodes are one kernel; of the Atlas optimizer, programs with fused instructions",
     "lower": "the program of every kernel",

@@ -14,7 +14,7 @@ from typing import Any
 from eshkol.atlas.machines import Precision, Wanted
 from eshkol.ops import dtypes
 from eshkol.runtime import front
-from eshkol.tensors import autograd, sizes, torch_methods, torch_random
+from eshkol.tensors import autograd, sizes, torch_methods, torch_random, torch_signals
 from eshkol.tensors import torch_functions as made
 from eshkol.tensors.arguments import understanding
 from eshkol.tensors.devices import current_name, set_device
@@ -36,6 +36,7 @@ WRITTEN: tuple[Callable[..., Any], ...] = (  # functions of torch_functions.py t
     made.flipud, made.index_fill, made.index_copy, made.masked_scatter, made.scatter_reduce, made.aminmax, made.mode,
     made.nansum, made.nanmean, made.logcumsumexp, made.diff, made.dist, made.mm, made.addmv, made.addr, made.baddbmm,
     made.logdet, made.cov, made.corrcoef, made.is_floating_point, made.is_complex, made.histc, made.isin,
+    torch_signals.stft, torch_signals.istft,
     made.isposinf, made.isneginf, made.isreal, made.signbit, made.logaddexp2, made.ldexp, made.hsplit, made.vsplit,
     made.dsplit, made.diagflat, made.select_scatter, made.slice_scatter, made.addbmm, made.is_signed,
 )  # fmt: skip
@@ -319,14 +320,10 @@ REMEDIES: dict[str, str] = {
     "sparse_csr_tensor": "sparse matrices are three tensors: ek.to_sparse(x), ek.sparse_mm(...)",
     "to_sparse_csr": "use ek.to_sparse(x)",
     **dict.fromkeys(("quantize_per_tensor", "quantize_per_channel", "quantization"), "numbers are not quantized yet"),
-    "stft": "cut windows with ek.sliding_window and transform them with ek.rfft",
-    "istft": "transform back with ek.irfft and add the windows with ek.fold",
     "DataParallel": "a model runs on one device; the CPU uses all its cores by itself",
     "LBFGS": "the optimizers are those of ek.optim.RULES; ek.grad gives gradients to SciPy's minimizers",
-    "CTCLoss": "it is not there yet",
     "CyclicLR": "use OneCycleLR, or LambdaLR with a function of your own",
     "rrelu": "use leaky_relu, or draw slopes with ek.rand",
-    "ctc_loss": "it is not there yet",
     "embedding_bag": "take F.embedding(...) and its sum or mean",
     **dict.fromkeys(("LazyLinear", "LazyConv1d", "LazyConv2d", "LazyConv3d"), "say how many features come in"),
     "EmbeddingBag": "take nn.Embedding and the sum or mean of its rows",

@@ -144,6 +144,17 @@ def _sliding_window(x: Any, size: int, axis: int = -1, step: int = 1) -> Any:
     return every(shape, lambda i: x[(*i[:axis], starts[i[axis]] + i[-1], *i[axis + 1 : -1])])
 
 
+@oracle(
+    "windows_along", fixed=("axis",),
+    more=[sample((6, 5), axis=a, size=s, step=t) for s in (1, 2, 4) for a in (0, -1) for t in (1, 2, 3)],
+)  # fmt: skip
+def _windows_along(x: Any, axis: int, size: int, step: int = 1) -> Any:
+    axis = normal_axis(axis, x.ndim)
+    starts = [k for k in range(0, x.shape[axis], step) if k + size <= x.shape[axis]]
+    shape = (*x.shape[:axis], len(starts), size, *x.shape[axis + 1 :])
+    return every(shape, lambda i: x[(*i[:axis], starts[i[axis]] + i[axis + 1], *i[axis + 2 :])])
+
+
 @oracle("gather", dtype=first, fixed=("axis",))
 def _gather(x: Any, axis: int, index: Any) -> Any:
     axis = normal_axis(axis, x.ndim)

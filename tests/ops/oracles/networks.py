@@ -321,6 +321,9 @@ def _shares(new: int, old: int, scale: Fraction, mode: str, align_corners: bool)
         if mode.startswith("nearest"):
             at = (i + (Fraction(1, 2) if mode == "nearest-exact" else 0)) / scale
             parts[min(math.floor(at), old - 1)] = Fraction(1)
+        elif mode == "area":  # all places that the new one's stretch touches, with equal shares
+            places = [k for k in range(old) if k * new < (i + 1) * old and (k + 1) * new > i * old]
+            parts = dict.fromkeys(places, Fraction(1, len(places)))
         else:
             at = (
                 Fraction(i * (old - 1), max(new - 1, 1))
@@ -344,7 +347,7 @@ _RESIZED = [
         sample((1, 1, n), size=m, mode=mode)
         for n in (1, 3, 6, 14)
         for m in (1, 2, 5, 9, 18)
-        for mode in ("nearest", "nearest-exact", "linear")
+        for mode in ("nearest", "nearest-exact", "linear", "area")
     ),
     *(
         sample((1, 1, 4, 3), size=(3, 5), mode=mode, align_corners=c)

@@ -44,7 +44,8 @@ from eshkol.schedule.kernels.values import SAME, GroupValues, straight
 from eshkol.support.extents import Extent
 
 SHORTEST = 8  # elements of a row
-MOST_STRETCHES = 8
+MOST_STRETCHES = 8  # of a row
+MOST_PARTS = 16  # that are joined along an earlier axis: whole rows, of which a lane asks once whose they are
 CHEAP = 128  # instructions of an element, of which several are worth having under way in one lane
 TURNED_TILE = 64  # elements along both sides of a tile that is turned by a block
 WORD = 4  # bytes: columns of a tile that are a word apart lie in banks of their own
@@ -72,8 +73,10 @@ def joins_rows(node: Node, target: MachineDescription) -> bool:
     if node.op is BORDERED:
         (x,) = node.inputs
         return not target.blocks and x.shape[-1] >= SHORTEST and 2 * count(node.shape) <= 3 * count(x.shape)
-    if node.op is not concatenate or target.blocks or node.attrs.axis != len(node.shape) - 1:
+    if node.op is not concatenate or target.blocks:
         return False
+    if node.attrs.axis != len(node.shape) - 1:
+        return len(node.inputs) <= MOST_PARTS and node.shape[-1] >= SHORTEST
     return len(node.inputs) <= MOST_STRETCHES and (
         interleaves(node) or all(x.shape[-1] >= SHORTEST for x in node.inputs)
     )
@@ -83,6 +86,11 @@ def interleaves(node: Node) -> bool:
     """Whether rows are joined of single elements, as `stack` along the last axis does."""
     joined = node.op is concatenate and node.attrs.axis == len(node.shape) - 1
     return joined and len(node.inputs) <= MOST_STRETCHES and all(x.shape[-1] == 1 for x in node.inputs)
+
+
+def _joins_early(node: Node) -> bool:
+    """Whether a node joins tensors along an axis before the last."""
+    return node.op is concatenate and node.attrs.axis != len(node.shape) - 1
 
 
 def is_wide(target: MachineDescription, elements: int) -> bool:
@@ -135,7 +143,8 @@ class _Kernel:
             self.row < SHORTEST and not any(interleaves(node) and node.shape == self.shape for node in self.nodes)
         ):
             return self._each()
-        return self._rows()
+        joined = next((n for n in self.nodes if n.shape == self.shape and _joins_early(n)), None)
+        return self._rows() if joined is None else self._rows_of_parts(joined)
 
     # --- ways to go over the elements -----------------------------------------------------------------
 
@@ -232,6 +241,29 @@ class _Kernel:
                 self._whole_or_rest(e.within(part - first, number), whole, piece, rest, code)
             first += number
         return self._finished(rows * parts, 1)
+
+    def _rows_of_parts(self, joined: Node) -> Kernel:
+        """One lane for each row, or for a piece of one, of tensors that are joined along an axis before the last."""
+        axis, shape = joined.attrs.axis, self.shape
+        extents = count(shape[:axis]), shape[axis], count(shape[axis + 1 : -1]), shape[-1]
+        rows, last, piece = count(shape[:-1]), shape[-1], self.target.piece
+        pieces = -(-last // piece) if rows < self.target.busy else 1
+        length = -(-last // pieces)
+        self._begin(rows * pieces)
+        e = self.e
+        row, start = e.lane // pieces, e.at_most(e.op("MIN", e.lane % pieces * length, e.number(last - length)), last)
+        outer, place, between = (e.digit(row, count(extents[k + 1 : -1]), extents[k]) for k in range(3))
+        first = 0
+        for part in joined.inputs:
+            height = part.shape[axis]
+            mine = e.both(e.compare("GE", place, first), e.compare("LT", place, first + height))
+            with nullcontext() if height == shape[axis] else e.only_if(mine):
+                places = outer, e.within(place - first, height) + first, between
+                self.values.settle(self.nodes, Point(e, extents, (*places, start)), (False, False, False, True))
+                with e.counted(length) as j:
+                    self._element(Point(e, extents, (*places, start + j)))
+            first += height
+        return self._finished(rows * pieces, 1 if pieces > 1 else core_block(self.target, last))
 
     def _run(self, rows: int, place: Scalar, start: Scalar, length: int) -> None:
         """Elements one after another, of one row."""

@@ -36,7 +36,7 @@ from eshkol.schedule.kernels.elements import joins_rows
 from eshkol.schedule.kernels.kernel import is_complex, lowering
 from eshkol.schedule.kernels.rows import PICK
 from eshkol.schedule.kernels.space import Pattern, columns, reduced, rows, spread
-from eshkol.schedule.kernels.takes import TAKEN, in_range, one_in_each_row
+from eshkol.schedule.kernels.takes import TAKEN, in_range, one_in_each_row, single
 from eshkol.schedule.kernels.values import JOINED, SAME
 from eshkol.support import flags
 
@@ -46,6 +46,7 @@ MOST_INPUTS = 24
 MOST_LOOPS = 8  # reductions one after another: each goes over the row again, and computes again what is before it
 MOST_BENDS = 12  # nodes one after another that move elements: each is written within the code of the next
 MOST_NUMBERS = 64  # constants and results of reductions: each stays in a register, from one end to the other
+MOST_COPIES = 2  # of an element that is computed from others: what neighbours ask for more often is written and read
 CHEAP = 6  # instructions up to which a node is rather computed in several groups than written and read
 LONG_ROW = 64  # elements from which on going over a row costs no more than going over all elements at once
 FEW = 1 << 10  # elements up to which a step costs more than what it computes
@@ -168,8 +169,8 @@ def _joins(node: Node) -> bool:
 
 
 def _bends(node: Node) -> bool:
-    """Whether a node is rather computed wherever it is read: what is taken is worth a row at a time."""
-    return node.op.moves and node.op is not TAKEN
+    """Whether a node is rather computed wherever it is read: rows that are taken are worth a row at a time."""
+    return node.op.moves and (node.op is not TAKEN or single(node))
 
 
 # --- groups ---------------------------------------------------------------------------------------
@@ -440,8 +441,11 @@ class _Fusion:
         )
 
     def _fits(self, g: _Growing, node: Node, code: int) -> bool:
-        if g.code + code * self._copies(g, node) > MOST_CODE or len(g.members) >= self.most_nodes:
+        copies = self._copies(g, node)
+        if g.code + code * copies > MOST_CODE or len(g.members) >= self.most_nodes:
             return False
+        if copies > MOST_COPIES and self._is_computed(node):
+            return False  # all that is behind it would be computed as often, and as often again behind its like
         if self._bends(g, node) > MOST_BENDS:
             return False
         if node in self.runs and self._loops(g, node) > MOST_LOOPS:
@@ -449,6 +453,12 @@ class _Fusion:
         numbers = g.numbers | self._numbers(node)
         reads = (g.reads - {node}) | {x for x in node.inputs if x.op is not CONST}
         return len(numbers) <= MOST_NUMBERS and len(reads) + len(g.stored) < MOST_INPUTS
+
+    def _is_computed(self, node: Node) -> bool:
+        """Whether a node is arithmetic on what is computed, too."""
+        if node.op.moves or not node.op.elementwise:
+            return False
+        return any(x in self.maps and count(x.shape) == count(node.shape) for x in node.inputs)
 
     def _loops(self, g: _Growing, node: Node) -> int:
         """The reductions of a group on the longest way from a node to its end, the node among them."""

@@ -15,7 +15,7 @@ from eshkol.atlas.types import Type
 from eshkol.errors import Span
 from eshkol.ops import dtypes
 from eshkol.ops.row import Shape
-from eshkol.ops.shapes import count
+from eshkol.ops.shapes import common, count
 from eshkol.schedule.kernels.code import TRUTH, Virtual
 from eshkol.schedule.kernels.scalars import INDEX, NARROW_LIMIT, TYPES, Scalar, ScalarCode
 
@@ -24,6 +24,8 @@ INDEX_TRAP = "<index>"  # the span of the instruction that stops a launch becaus
 
 class LazyIndex(Sequence[Scalar]):
     """The index of an element of a shape; its places are computed when they are asked for, each once."""
+
+    seen: tuple[Any, Shape] | None = None  # the index, and of which shape, that says the same element otherwise
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
@@ -63,6 +65,34 @@ class Here(LazyIndex):
             return self.e.digit(self.e.lane, count(self.shape[k + 1 :]), self.shape[k])
 
 
+class Reshaped(LazyIndex):
+    """The index of an element in another shape than that in which it was asked for: axes that agree keep their places.
+
+    Where only its position is wanted, that is the position of the index that it was made of.
+    """
+
+    def __init__(self, e: IndexCode, index: Any, shape: Shape, wanted: Shape) -> None:
+        super().__init__(wanted)
+        self.e, self.source, self.given = e, index, shape
+        self.seen = index, shape
+
+    def _place(self, k: int) -> Scalar:
+        e, index, shape = self.e, self.source, self.given
+        if index is e.here or 0 in shape:
+            found: Scalar = e.unravel(e.ravel(index, shape), self.shape)[k]
+            return found
+        e.note_shape()
+        for mine, theirs in common(self.shape, shape):
+            if k in theirs:
+                given = [index[n] for n in mine]
+                if len(mine) == len(theirs) == 1:
+                    return e._scalar(given[0], INDEX)
+                flat = e.ravel(given, tuple(shape[n] for n in mine))
+                behind = count(tuple(self.shape[n] for n in theirs if n > k))
+                return e.digit(flat, behind, self.shape[k])
+        return e.number(0)  # of an axis of one element
+
+
 class IndexCode(ScalarCode):
     """Code of lanes that are spread over a shape: the result's, or that of its rows."""
 
@@ -73,6 +103,8 @@ class IndexCode(ScalarCode):
     def ravel(self, index: Any, shape: Shape) -> Scalar:
         """The flat position of an index in a shape."""
         shape = tuple(shape)
+        while isinstance(index, LazyIndex) and index.seen is not None and index.shape == shape:
+            index, shape = index.seen
         if index is self.here and self.here.shape == shape:
             return self._lane
         if not shape:  # there is only one element
@@ -95,6 +127,10 @@ class IndexCode(ScalarCode):
             return self.here
         self.note_shape()
         return [self.digit(flat, count(shape[k + 1 :]), extent) for k, extent in enumerate(shape)]
+
+    def reshaped(self, index: Any, shape: Shape, wanted: Shape) -> LazyIndex:
+        """The index in another shape of the element that has an index in one."""
+        return Reshaped(self, index, tuple(shape), tuple(wanted))
 
     def index(self, scalar: Any, extent: int) -> Scalar:
         """An integer as an index: negative ones count from the end, and one out of range stops the launch."""

@@ -209,6 +209,8 @@ class _Columns(_Cut):
             for node, write in zip(self.phases.reductions, sums, strict=True):
                 write.store(base + c, neutral(node))
 
+        turning = [*[False] * (len(self.runs) - 1), True]
+
         def point_at(c: Scalar, places: Sequence[Scalar]) -> Point:
             point = w.point([*around, start + c], places)
             if self.plain:
@@ -217,8 +219,11 @@ class _Columns(_Cut):
 
         def add(rows: Sequence[Sequence[Scalar]]) -> None:
             """Take some rows, given by their places along the reduced runs, into the sums."""
+            settled = [w.values.settled(self.phases.full, point_at(e.number(0), places), turning) for places in rows]
             with e.counted(width) as c:
                 points = [point_at(c, places) for places in rows]
+                for point, taken in zip(points, settled, strict=True):
+                    point.settled = taken
                 terms = [w.terms(point, 0) for point in points]
                 for node, write in zip(self.phases.reductions, sums, strict=True):
                     total = terms[0][node]

@@ -20,14 +20,14 @@ from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.ops.dtypes import DType
 from eshkol.ops.row import Shape
-from eshkol.ops.shapes import count
+from eshkol.ops.shapes import common, count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.costs import dear
 from eshkol.schedule.kernels.emit import NOTHING, Emitter
 from eshkol.schedule.kernels.kernel import Kernel, bound, core_block, shown
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import Scalar
-from eshkol.schedule.kernels.space import Pattern, Point, aligned, columns, common, padded, pattern, rows, spread
+from eshkol.schedule.kernels.space import Pattern, Point, aligned, columns, padded, pattern, rows, spread
 from eshkol.schedule.kernels.values import GroupValues, read_key, straight
 
 SHORT = 16  # elements that are too few to be walked by themselves

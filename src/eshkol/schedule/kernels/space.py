@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from eshkol.ops.row import Shape
-from eshkol.ops.shapes import count
+from eshkol.ops.shapes import common, count
 from eshkol.schedule.kernels.indices import LazyIndex
 from eshkol.schedule.kernels.scalars import Scalar, ScalarCode
 
@@ -78,30 +78,13 @@ def aligned(shape: Shape, extents: Sequence[int]) -> list[list[int]] | None:
     return found if count(shape[k:]) == 1 else None
 
 
-def common(shape: Shape, extents: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-    """Runs and axes of as many elements, in parts as small as they can be: which of each belong together."""
-    found: list[tuple[list[int], list[int]]] = []
-    runs, axes = [k for k, n in enumerate(extents) if n != 1], [k for k, n in enumerate(shape) if n != 1]
-    while runs and axes:
-        of_runs, of_axes = [runs.pop(0)], [axes.pop(0)]
-        one, other = extents[of_runs[0]], shape[of_axes[0]]
-        while one != other:
-            if one < other:
-                of_runs.append(runs.pop(0))
-                one *= extents[of_runs[-1]]
-            else:
-                of_axes.append(axes.pop(0))
-                other *= shape[of_axes[-1]]
-        found.append((of_runs, of_axes))
-    return found
-
-
 class Point:
     """A place along each run of a space; what is computed there is remembered in `known`."""
 
     def __init__(self, e: ScalarCode, extents: Sequence[int], places: Sequence[Scalar]) -> None:
         self.e, self.extents, self.places = e, tuple(extents), tuple(places)
         self.known: dict[Any, Scalar] = {}
+        self.settled: dict[Any, Scalar] | None = None  # places at which nodes take rows, if the point has its own
         self._flat: Scalar | None = None
         self._indices: dict[Shape, Index] = {}
 

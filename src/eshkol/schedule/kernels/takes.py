@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from eshkol.graph.node import Node, make
 from eshkol.ops import dtypes
+from eshkol.ops.elementwise import add, mul
 from eshkol.ops.indexing import (
     STRETCH,
     Along,
@@ -24,7 +25,7 @@ from eshkol.ops.indexing import (
     update_scatter,
     wrapped,
 )
-from eshkol.ops.movement import reshape
+from eshkol.ops.movement import expand, permute, reshape
 from eshkol.ops.row import Aval, HasAval, KernelOp, Op, Pull, Push, Shape, row
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST, MARK
@@ -32,6 +33,7 @@ from eshkol.schedule.kernels.kernel import described
 
 FEW = 64  # elements that are not worth a kernel more
 SHORT = 16  # elements of a row that is not worth being updated in vectors
+FEW_STEPS = 8  # of arithmetic on positions that are followed
 
 
 class Places(NamedTuple):
@@ -40,6 +42,9 @@ class Places(NamedTuple):
     extent: int
     asked: str
     wrap: bool = True
+
+
+_SAME_NUMBERS = frozenset({reshape, permute, expand, MARK})  # ops that give the integers they are given
 
 
 def _dtype(extent: int) -> dtypes.DType:
@@ -146,16 +151,47 @@ def one_in_each_row(x: Node, places: Node, along: Along) -> bool:
 
 def in_range(indices: Node, extent: int) -> bool:
     """Whether indices are known to be positions below an extent."""
-    while indices.op in (reshape, MARK) and indices.data is None:
-        (indices,) = indices.inputs
-    return indices.op in (position, PLACES) and indices.data is None and indices.attrs.extent <= extent
+    most = _greatest(indices, FEW_STEPS)
+    return most is not None and most < extent
+
+
+def _greatest(node: Node, steps: int) -> int | None:
+    """The greatest of integers that are known to be none below 0; of sums and products of such, too."""
+    while node.op in _SAME_NUMBERS and node.data is None:
+        (node,) = node.inputs
+    if not node.dtype.is_integer or not steps:
+        return None
+    found: int | None = None
+    if node.op is CONST:
+        array = node.attrs.array
+        found = int(array.max()) if 0 < array.size <= FEW and int(array.min()) >= 0 else None
+    elif node.data is None and node.op in (position, PLACES):
+        found = node.attrs.extent - 1
+    elif node.data is None and node.op in (add, mul):
+        one, other = (_greatest(x, steps - 1) for x in node.inputs)
+        if one is not None and other is not None:
+            found = one + other if node.op is add else one * other
+    return found if found is not None and found <= node.dtype.limits()[1] else None
 
 
 def checked_places(node: Node) -> Node:
     """The places of a take or scatter, known to be in range."""
     x, indices, *updates = node.inputs
     extent = x.shape[(node.attrs.along if updates else node.attrs).axis]
-    return indices if in_range(indices, extent) else make(PLACES, (indices,), Places(extent, described(node)))
+    return indices if in_range(indices, extent) else _checked(indices, Places(extent, described(node)))
+
+
+def _checked(indices: Node, a: Places) -> Node:
+    """Places of indices; of those that only lie in another order, in the order in which they are read."""
+    if indices.op is permute and indices.data is None:
+        return make(permute, (_checked(indices.inputs[0], a),), indices.attrs)
+    return make(PLACES, (indices,), a)
+
+
+def single(node: Node) -> bool:
+    """Whether each element that is taken has a place of its own."""
+    x, a = node.inputs[0], node.attrs
+    return bool(a.batch == a.axis == len(x.shape) - 1)
 
 
 def taken_alone(node: Node) -> Node | None:

@@ -21,6 +21,7 @@ from eshkol.ops.row import Pull, Shape
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import MARK
 from eshkol.schedule.kernels.emit import Emitter
+from eshkol.schedule.kernels.indices import LazyIndex
 from eshkol.schedule.kernels.kernel import lowering
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import Scalar
@@ -109,7 +110,7 @@ class GroupValues:
     def elsewhere(self, node: Node, places: Sequence[Any]) -> Scalar:
         """A node's element, or that of an input, at any index."""
         if node in self.nodes:
-            own = places if isinstance(places, _Own) else _Own(places)
+            own = places if isinstance(places, _Own) else _Own(places, node.shape)
             for one in self._behind(node, own.known, self._alike):
                 if one.op is MARK:
                     own.known[one] = self.elsewhere(one.inputs[0], own)
@@ -117,7 +118,9 @@ class GroupValues:
                     own.known[one] = self._computed(one, own, None)
             return own.known[node]
         read = self.reads[node]
-        return read(None) if isinstance(read, Number) else read(list(places))
+        if isinstance(read, Number):
+            return read(None)
+        return read(places if isinstance(places, LazyIndex) and places is not self.e.here else list(places))
 
     def _alike(self, node: Node) -> Iterable[Node]:
         """The nodes of the group that the code of a node asks for at the node's own index, whatever that is."""
@@ -134,22 +137,28 @@ class GroupValues:
 
     def settle(self, nodes: Iterable[Node], point: Point, turning: Sequence[bool]) -> None:
         """Read the places at which nodes take rows, before the loops over the runs of a point that are turning."""
+        self.places = self.settled(nodes, point, turning)
+
+    def settled(self, nodes: Iterable[Node], point: Point, turning: Sequence[bool]) -> dict[Node, Scalar]:
+        """The places at which nodes take rows, for those points to which a loop over such runs comes from a point."""
+        found: dict[Node, Scalar] = {}
         for node in nodes:
             axes = aligned(node.shape, point.extents) if node.op is TAKEN else None
             if axes is None or own_axes(node) & _turning(axes, turning):
-                self.places.pop(node, None)
                 continue
             index = point.index(node.shape)
             x, indices = (_Input(self, x, node.shape, index, point) for x in node.inputs)
-            self.places[node] = place_of(self.e, node.attrs, index, x.shape[node.attrs.axis], indices)
+            found[node] = place_of(self.e, node.attrs, index, x.shape[node.attrs.axis], indices)
+        return found
 
     def _computed(self, node: Node, index: Any, point: Point | None) -> Scalar:
         how = lowering(node)
         assert isinstance(how, Pull)
         inputs = (_Input(self, x, node.shape, index, point) for x in node.inputs)
         found: Scalar
-        if point is not None and node in self.places:
-            found = element(node.attrs, index, self.places[node], *inputs)
+        places = self.places if point is None or point.settled is None else point.settled
+        if point is not None and node in places:
+            found = element(node.attrs, index, places[node], *inputs)
         else:
             found = how.code(self.e, node.attrs, index, *inputs)
         return found
@@ -164,12 +173,18 @@ def read_key(node: Node, whole: Shape) -> Any:
     return node if count(node.shape) in (1, count(whole)) else (node, whole)
 
 
-class _Own(list[Any]):
+class _Own(LazyIndex):
     """The index at which the code of a node is asked for its element, where that is not a point's."""
 
-    def __init__(self, places: Iterable[Any]) -> None:
-        super().__init__(places)
+    def __init__(self, places: Sequence[Any], shape: Shape) -> None:
+        super().__init__(shape)
+        self.seen = places, shape
         self.known: dict[Node, Scalar] = {}  # of nodes of the shape that the index is of
+
+    def _place(self, k: int) -> Scalar:
+        assert self.seen is not None
+        found: Scalar = self.seen[0][k]
+        return found
 
 
 class _Input:

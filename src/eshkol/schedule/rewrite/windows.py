@@ -22,8 +22,9 @@ from eshkol.ops.correlation import reach
 from eshkol.ops.creation import iota
 from eshkol.ops.elementwise import cast, equal, maximum, where
 from eshkol.ops.indexing import scatter_into, take
-from eshkol.ops.movement import expand, reshape
+from eshkol.ops.movement import ToShape, expand, reshape
 from eshkol.ops.pooling import window_argmax
+from eshkol.ops.reductions import Along, max_
 from eshkol.ops.shapes import count
 from eshkol.ops.slicing import pad_constant, slice_
 from eshkol.ops.structural import CONST
@@ -31,7 +32,8 @@ from eshkol.schedule.kernels.scanning import EXTREMES
 from eshkol.schedule.rewrite.rules import made
 from eshkol.schedule.rewrite.walk import New, in_order, visible, walked
 
-MOST = 16  # places of a window that are looked at
+MOST = 16  # places of a window that are looked at one by one
+FEW = 9  # of windows that share nothing, all of which are looked at together
 
 
 def greatest_of_windows(results: Sequence[Node], target: MachineDescription) -> list[Node]:
@@ -65,7 +67,10 @@ def _pools(node: Node, users: Counter[Node], target: MachineDescription) -> bool
     if not made(places, window_argmax):
         return False
     kernel = places.attrs.kernel
-    if (sum(kernel) if _apart(places.attrs, target) else count(kernel)) > MOST:
+    looked_at = (
+        [k for n, k in enumerate(kernel) if not _tiles(places, n)] if _apart(places, target) else [count(kernel)]
+    )
+    if sum(looked_at) > MOST:
         return False
     if users[places] != 1 and not target.blocks:
         return False
@@ -170,19 +175,38 @@ def _maxima(x: Node, node: Node, target: MachineDescription) -> Node:
     Along an axis before the last, neighbours are compared as they lie, and what was found for a row serves all windows
     that share it: of 3 × 3 places in steps of 2 there are 3 + 3 to look at, and not 9, most of them two apart.
     """
-    a = node.inputs[1].attrs
+    places = node.inputs[1]
+    a = places.attrs
     axes = range(len(a.kernel))
-    if not _apart(a, target):
+    if not _apart(places, target):
         return _greatest(x, a, axes)
     for k in axes:
-        x = _greatest(x, a, (k,))
+        x = _of_tiles(x, a, k) if _tiles(places, k) else _greatest(x, a, (k,))
     return x
 
 
-def _apart(a: Any, target: MachineDescription) -> bool:
-    """Whether windows that share elements are looked at along one axis after the other."""
+def _apart(places: Node, target: MachineDescription) -> bool:
+    """Whether windows are looked at along one axis after the other: those that share elements, or have many."""
+    a = places.attrs
     shared = any(k > s for k, s in zip(a.kernel, a.stride, strict=True))
-    return shared and sum(k > 1 for k in a.kernel) > 1 and not target.blocks
+    tiled = count(a.kernel) > FEW and any(_tiles(places, k) for k in range(len(a.kernel)))
+    return (tiled or (shared and sum(k > 1 for k in a.kernel) > 1)) and not target.blocks
+
+
+def _tiles(places: Node, k: int) -> bool:
+    """Whether windows lie side by side along an axis, and fill it: then its greatest elements are a reduction's."""
+    a, (x,) = places.attrs, places.inputs
+    extent = x.shape[len(x.shape) - len(a.kernel) + k]
+    alone = a.kernel[k] == a.stride[k] or a.counts[k] == 1
+    return bool(alone and a.dilation[k] == 1 and a.padding[k] == 0 and a.counts[k] * a.kernel[k] == extent)
+
+
+def _of_tiles(x: Node, a: Any, k: int) -> Node:
+    axis = len(x.shape) - len(a.kernel) + k
+    if a.kernel[k] == 1:
+        return x
+    apart = make(reshape, (x,), ToShape((*x.shape[:axis], a.counts[k], a.kernel[k], *x.shape[axis + 1 :])))
+    return make(max_, (apart,), Along((axis + 1,), False))
 
 
 def _greatest(x: Node, a: Any, axes: Sequence[int]) -> Node:

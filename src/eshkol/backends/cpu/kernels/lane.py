@@ -21,7 +21,7 @@ from eshkol.backends.cpu.kernels import called
 from eshkol.backends.cpu.kernels.macro import Macro
 from eshkol.backends.cpu.kernels.macro_call import write_call
 from eshkol.backends.cpu.kernels.parallel import LoopMetadata
-from eshkol.backends.cpu.kernels.rare import Rare
+from eshkol.backends.cpu.kernels.rare import Rare, seldom
 from eshkol.backends.cpu.kernels.rare import call as call_rare
 from eshkol.backends.lanes.emitter import llvm_type
 from eshkol.backends.lanes.layout import Layout
@@ -80,7 +80,7 @@ class CpuLane(LaneWriter):
 
     def _call_rare(self, rare: Rare, wanted: str) -> None:
         values = [self.read(register) for register in (rare.result, *(r for r, _ in rare.reads))]
-        self.write_register(rare.result, rare.ty, call_rare(self.e, rare, wanted, values))
+        self.write_register(rare.result, rare.ty, call_rare(self.e, seldom(rare), wanted, values))
         self.go(rare.end)
 
     # --- barriers ----------------------------------------------------------------------------------

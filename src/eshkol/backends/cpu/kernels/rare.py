@@ -8,7 +8,8 @@ each lane. That function asks whether any lane needs the code, and is inlined af
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from eshkol.atlas.flow import Slot, slots_read, slots_written
@@ -118,37 +119,77 @@ def _may_fail(analysis: Analysis, index: int) -> bool:
 # --- functions ------------------------------------------------------------------------------------
 
 
-def call(e: Emitter, rare: Rare, wanted: str, values: list[str]) -> str:
-    """The result of a stretch where it is wanted, else what the register holds: the first of the values."""
-    types = _types(rare)
-    given = ", ".join(f"{t} {v}" for t, v in zip(types, values, strict=True))
+@dataclass(frozen=True)
+class Seldom:
+    """A function that is hardly ever needed: of what a register holds, and of values; and its versions for vectors."""
+
+    name: str
+    types: tuple[str, ...]  # of what the register holds and will hold, and of the values
+    widths: tuple[int, ...]
+
+    def parameters(self, lanes: int) -> str:
+        names = ["wanted", "held", *(f"x{k}" for k in range(len(self.types) - 1))]
+        types = [vector(t, lanes) for t in ("i1", *self.types)]
+        return ", ".join(f"{t} %{name}" for t, name in zip(types, names, strict=True))
+
+    def of_a_lane(self, code: Sequence[str], found: str) -> str:
+        """The function of one lane: straight-line code behind a branch."""
+        t = self.types[0]
+        head = f"define internal {t} @{self.name}({self.parameters(1)}) {ATTRIBUTES} noinline {{"
+        start = ["entry:", "  br i1 %wanted, label %code, label %done, !prof !1", "code:"]
+        end = [f"  ret {t} {found}", "done:", f"  ret {t} %held", "}"]
+        return "\n".join([head, *start, *code, *end])
+
+
+def seldom(rare: Rare) -> Seldom:
+    """The function of a stretch."""
+    return Seldom(rare.name, tuple(llvm_type(ty) for ty in (rare.ty, *(ty for _, ty in rare.reads))), rare.widths)
+
+
+def call(e: Emitter, rare: Seldom, wanted: str, values: Sequence[str]) -> str:
+    """The result of a function where it is wanted, else what the register holds: the first of the values."""
+    given = ", ".join(f"{t} {v}" for t, v in zip(rare.types, values, strict=True))
     variants = ",".join(
-        f"_ZGV_LLVM_N{lanes}{'v' * (len(types) + 1)}_{rare.name}({rare.name}.{lanes})" for lanes in rare.widths
+        f"_ZGV_LLVM_N{lanes}{'v' * (len(rare.types) + 1)}_{rare.name}({rare.name}.{lanes})" for lanes in rare.widths
     )
     kind = f' "vector-function-abi-variant"="{variants}"' if variants else ""  # without vectors there are none
-    return e.op(f"call {types[0]} @{rare.name}(i1 {wanted}, {given}){kind}")
+    return e.op(f"call {rare.types[0]} @{rare.name}(i1 {wanted}, {given}){kind}")
 
 
 def functions(analysis: Analysis, stretches: Collection[Rare], target: Target) -> tuple[list[str], dict[str, str]]:
-    """The functions of stretches with what keeps them until they are called, and what they declare."""
+    """The functions of stretches, and what they declare."""
     found: list[str] = []
     declared: dict[str, str] = {}
     for rare in stretches:
         e = Emitter(shifts_bf16=target.shifts_bf16)
         found.append(_of_a_lane(e, analysis, rare))
-        declared |= e.declared
-        for lanes in rare.widths:
-            e = Emitter()
-            found += _of_vectors(e, rare, lanes)
-            declared |= e.declared
-    if kept := [f"ptr @{rare.name}.{lanes}" for rare in stretches for lanes in rare.widths]:
-        names = ", ".join(kept)
-        found.append(f'@llvm.used = appending global [{len(kept)} x ptr] [{names}], section "llvm.metadata"')
+        written, more = vector_functions(seldom(rare))
+        found += written
+        declared |= e.declared | more
     return found, declared
 
 
+def vector_functions(rare: Seldom) -> tuple[list[str], dict[str, str]]:
+    """A function's versions for vectors, and what they declare."""
+    found: list[str] = []
+    declared: dict[str, str] = {}
+    for lanes in rare.widths:
+        e = Emitter()
+        found += _of_vectors(e, rare, lanes)
+        declared |= e.declared
+    return found, declared
+
+
+def kept(text: str) -> str:
+    """What keeps the versions for vectors until they are called."""
+    names = re.findall(r"^define internal [^@\n]*(@rare[\w.]*\.\d+)\([^\n]* alwaysinline \{", text, re.MULTILINE)
+    if not names:
+        return ""
+    pointers = ", ".join(f"ptr {name}" for name in names)
+    return f'@llvm.used = appending global [{len(names)} x ptr] [{pointers}], section "llvm.metadata"'
+
+
 def _of_a_lane(e: Emitter, analysis: Analysis, rare: Rare) -> str:
-    """The function of one lane: straight-line code behind a branch."""
     registers: dict[Register, tuple[str, Type]] = {r: (f"%x{k}", ty) for k, (r, ty) in enumerate(rare.reads)}
     predicates: dict[Slot, str] = {}
 
@@ -172,27 +213,12 @@ def _of_a_lane(e: Emitter, analysis: Analysis, rare: Rare) -> str:
             predicates[predicate] = result
         for register, ty in zip(i.writes(), outputs, strict=True):
             registers[register] = result, ty
-    t = llvm_type(rare.ty)
-    head = f"define internal {t} @{rare.name}({_parameters(rare, 1)}) {ATTRIBUTES} noinline {{"
-    start = ["entry:", "  br i1 %wanted, label %code, label %done, !prof !1", "code:"]
-    end = [f"  ret {t} {registers[rare.result][0]}", "done:", f"  ret {t} %held", "}"]
-    return "\n".join([head, *start, *e.lines, *end])
+    return seldom(rare).of_a_lane(e.lines, registers[rare.result][0])
 
 
-def _types(rare: Rare) -> list[str]:
-    """Of what a function takes besides the condition: what the register holds, and what the code reads."""
-    return [llvm_type(ty) for ty in (rare.ty, *(ty for _, ty in rare.reads))]
-
-
-def _parameters(rare: Rare, lanes: int) -> str:
-    names = ["wanted", "held", *(f"x{k}" for k in range(len(rare.reads)))]
-    types = [vector(t, lanes) for t in ("i1", *_types(rare))]
-    return ", ".join(f"{t} %{name}" for t, name in zip(types, names, strict=True))
-
-
-def _of_vectors(e: Emitter, rare: Rare, lanes: int) -> list[str]:
+def _of_vectors(e: Emitter, rare: Seldom, lanes: int) -> list[str]:
     """A function that asks whether any lane wants the code, and one that computes it lane by lane."""
-    t, parameters = vector(llvm_type(rare.ty), lanes), _parameters(rare, lanes)
+    t, parameters = vector(rare.types[0], lanes), rare.parameters(lanes)
     some = e.call("i1", f"llvm.vector.reduce.or.v{lanes}i1", (vector("i1", lanes), "%wanted"))
     ask = [
         f"define internal {t} @{rare.name}.{lanes}({parameters}) {ATTRIBUTES} alwaysinline {{",
@@ -215,7 +241,7 @@ def _of_vectors(e: Emitter, rare: Rare, lanes: int) -> list[str]:
             whole, name = one.rsplit(" ", 1)
             single = whole.split(" x ")[1][:-1]
             given.append(f"{single} {e.op(f'extractelement {whole} {name}, i64 {k}')}")
-        value = e.op(f"call {llvm_type(rare.ty)} @{rare.name}({', '.join(given)})")
-        found = e.op(f"insertelement {t} {found}, {llvm_type(rare.ty)} {value}, i64 {k}")
+        value = e.op(f"call {rare.types[0]} @{rare.name}({', '.join(given)})")
+        found = e.op(f"insertelement {t} {found}, {rare.types[0]} {value}, i64 {k}")
     head = f"define internal preserve_allcc {t} @{rare.name}.slow.{lanes}({parameters}) {ATTRIBUTES} noinline cold {{"
     return ["\n".join(ask), "\n".join([head, *e.lines, f"  ret {t} {found}", "}"])]

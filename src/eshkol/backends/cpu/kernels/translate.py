@@ -29,7 +29,8 @@ from eshkol.backends.cpu.kernels.loops import Promises
 from eshkol.backends.cpu.kernels.macro import INTERNAL, Macro
 from eshkol.backends.cpu.kernels.parallel import LANES, LoopMetadata, parallel_loops
 from eshkol.backends.cpu.kernels.rare import functions as rare_functions
-from eshkol.backends.cpu.kernels.rare import rare_stretches
+from eshkol.backends.cpu.kernels.rare import kept, rare_stretches
+from eshkol.backends.cpu.kernels.remainders import in_vectors
 from eshkol.backends.cpu.kernels.uniform import MANY_STEPS, early_loads, uniform_steps
 from eshkol.backends.lanes.guards import find_guard
 from eshkol.backends.lanes.layout import Layout
@@ -82,8 +83,9 @@ def translate(program: Program, target: Target, macros: Mapping[int, Macro] | No
         metadata = LoopMetadata(parallel, known, target.interleave)
         fast = CpuLane(analysis, layout, known, never, macros, frozenset(early), metadata, rare, shifts_bf16=shifts)
         stretches, declared = rare_functions(analysis, rare.values(), target)
-        functions += [fast.write("lane_fast"), *stretches]
-        declared |= fast.e.declared
+        lane, remainders, more = in_vectors(fast.write("lane_fast"), target)
+        functions += [lane, *stretches, *remainders]
+        declared |= fast.e.declared | more
         calls = fast.called
         promises = Promises(known, parallel, early, bound)
         if not promises.hold_always:
@@ -102,6 +104,7 @@ def translate(program: Program, target: Target, macros: Mapping[int, Macro] | No
     parts = [
         *helpers(body),
         body,
+        kept(body),
         kernel(8 * layout.words, target.attributes),
         *dict.fromkeys([*declared.values(), *(text for found in in_lanes for text in found.declared)]),
         METADATA,

@@ -7,8 +7,8 @@
     const R less_re = a_re - b_re, less_im = a_im + b_im, re = way * turns[2 * (K)], im = bend * turns[2 * (K) + 1];   \
     const R d_re = -(re * less_im + im * less_re), d_im = re * less_re - im * less_im;
 
-/* The same for some k at once: b and what comes to its place stand the other way round, so they go by way of arrays, and
-   everything between is done in vectors. Gives the first k that is left over. */
+/* The same for some k at once: b and what comes to its place stand the other way round, so they go by way of arrays,
+   and everything between is done in vectors. Gives the first k that is left over. */
 #define AT_ONCE 16
 static int64_t NAMED(some_at_once)(const R *restrict x, const R *restrict turns, R *restrict out, int64_t half,
                                    int64_t from, int64_t to, R scale, R way, R bend)

@@ -1,6 +1,6 @@
 /* Arguments and results that are put together, by their outlines (tensors/pytree.py): None where a leaf is, else
- * (tuple, ...), (list, ...) or (dict, keys, ...), with the outlines of what is in it. Outlines are told to be such, and of
- * no great depth, before they come here. */
+ * (tuple, ...), (list, ...) or (dict, keys, ...), with the outlines of what is in it. Outlines are told to be such,
+ * and of no great depth, before they come here. */
 #ifndef ESHKOL_FRONT_TREES_H
 #define ESHKOL_FRONT_TREES_H
 

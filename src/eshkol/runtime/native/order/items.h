@@ -168,8 +168,8 @@ static void NAME(spread)(void *context, int64_t begin, int64_t end)
 
 #define SAME(I, J) ((WORD)(KEY(items[I]) - walk.base) >> walk.shift == (WORD)(KEY(items[J]) - walk.base) >> walk.shift)
 
-/* Where in each piece the first run begins of items that agree in the bits from `shift` on; where none does, the piece's
-   end. Nothing of that can be seen while runs are sorted: what is in their place meanwhile may be anything. */
+/* Where in each piece the first run begins of items that agree in the bits from `shift` on; where none does, the
+   piece's end. Nothing of that can be seen while runs are sorted: what is in their place meanwhile may be anything. */
 static void NAME(find_runs)(void *context, int64_t begin, int64_t end)
 {
     const NAME(Walk) walk = *(const NAME(Walk) *)context;
