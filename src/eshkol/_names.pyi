@@ -634,6 +634,7 @@ __all__ = [
     "isneginf",
     "isposinf",
     "isreal",
+    "istft",
     "jacfwd",
     "jacobian",
     "jacrev",
@@ -720,6 +721,7 @@ __all__ = [
     "masked_select",
     "matmul",
     "matrix_exp",
+    "matrix_lstsq",
     "matrix_norm",
     "matrix_power",
     "matrix_product",
@@ -978,6 +980,7 @@ __all__ = [
     "stack",
     "std",
     "std_mean",
+    "stft",
     "stop_gradient",
     "student_t",
     "sub",
@@ -1080,6 +1083,7 @@ __all__ = [
     "where_",
     "while_loop",
     "window_argmax",
+    "windows_along",
     "xlogy",
     "xlogy_",
     "zero_",
@@ -4034,7 +4038,7 @@ def interpolate(
     mode: builtins.str = 'nearest',
     align_corners: builtins.bool = False,
 ) -> Tensor:
-    """x (batch × channels × space) in another size, or scaled; mode nearest, nearest-exact, bilinear, bicubic ….
+    """x (batch × channels × space) in another size, or scaled; mode nearest, nearest-exact, bilinear, bicubic, area ….
 
     Elements are areas, whose outer edges are kept; with `align_corners` they are points, of which the outermost are.
 
@@ -4187,6 +4191,23 @@ def isposinf(x: Any) -> Any:
     ...
 def isreal(x: Any) -> Any:
     """Whether the imaginary part is 0.
+    """
+    ...
+def istft(
+    input: Any,
+    n_fft: builtins.int,
+    hop_length: builtins.int | None = None,
+    win_length: builtins.int | None = None,
+    window: Any = None,
+    center: builtins.bool = True,
+    normalized: builtins.bool = False,
+    onesided: builtins.bool | None = None,
+    length: builtins.int | None = None,
+    return_complex: builtins.bool = False,
+) -> Any:
+    """The signal whose `stft` is given, as near as can be: windows are added up, and divided by what there is of them.
+
+    An element that no window reaches is NaN.
     """
     ...
 def kl_div(
@@ -4706,6 +4727,15 @@ def matrix_exp(x: TensorLike) -> Tensor:
 
     Arguments:
         x: a tensor
+    """
+    ...
+def matrix_lstsq(x: TensorLike, b: TensorLike, rtol: builtins.float | None = None) -> Tensor:
+    """The shortest matrix that brings x · it nearest to the matrix b; `lstsq` takes vectors too.
+
+    Arguments:
+        x: a tensor
+        b: the right side
+        rtol: how large a difference is allowed, relative to the size of the numbers
     """
     ...
 def matrix_norm(
@@ -6659,6 +6689,24 @@ def std_mean(
     """The standard deviation, of a variance divided by n - correction, and the mean.
     """
     ...
+def stft(
+    input: Any,
+    n_fft: builtins.int,
+    hop_length: builtins.int | None = None,
+    win_length: builtins.int | None = None,
+    window: Any = None,
+    center: builtins.bool = True,
+    pad_mode: builtins.str = 'reflect',
+    normalized: builtins.bool = False,
+    onesided: builtins.bool | None = None,
+    return_complex: builtins.bool = True,
+) -> Any:
+    """The Fourier transforms of windows along the last axis: (…, frequencies, windows).
+
+    With `center` the signal is continued by half a window at both ends, so that window t is about element t · hop.
+    Of real signals there are the frequencies up to the half, unless `onesided` is False.
+    """
+    ...
 def student_t(
     key: TensorLike,
     df: TensorLike | builtins.float,
@@ -7353,6 +7401,16 @@ def window_argmax(
             before and after
         dilation: how far the elements of a kernel are apart: one number, or one for each axis
         ceil_mode: whether windows that reach over the end count
+    """
+    ...
+def windows_along(x: TensorLike, axis: builtins.int, size: builtins.int, step: builtins.int = 1) -> Tensor:
+    """Every run of `size` elements along an axis, `step` apart: two axes, windows and their elements, in its place.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+        size: how many elements
+        step: how far elements are apart
     """
     ...
 def xlogy(x: TensorLike, y: TensorLike) -> Tensor:

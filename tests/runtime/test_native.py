@@ -75,6 +75,9 @@ CHOSEN = {
     "packed.h",
     "triangles.h",
     "extremes.h",
+    "signals.h",
+    "nearest.h",
+    "turned.h",
 }
 
 

@@ -1881,6 +1881,23 @@ class Methods:
         """Whether the imaginary part is 0.
         """
         ...
+    def istft(
+        self,
+        n_fft: builtins.int,
+        hop_length: builtins.int | None = None,
+        win_length: builtins.int | None = None,
+        window: Any = None,
+        center: builtins.bool = True,
+        normalized: builtins.bool = False,
+        onesided: builtins.bool | None = None,
+        length: builtins.int | None = None,
+        return_complex: builtins.bool = False,
+    ) -> Any:
+        """The signal whose `stft` is given, as near as can be: windows are added up, and divided by what there is of them.
+
+        An element that no window reaches is NaN.
+        """
+        ...
     @property
     def itemsize(self) -> Any: ...
     def kron(self, y: TensorLike) -> Tensor:
@@ -3470,6 +3487,24 @@ class Methods:
             axis: the axis or axes; negative numbers count from the last one
             correction: what is subtracted from the number of elements: 0 or 1
             keepdims: whether axes that are reduced stay, with extent 1
+        """
+        ...
+    def stft(
+        self,
+        n_fft: builtins.int,
+        hop_length: builtins.int | None = None,
+        win_length: builtins.int | None = None,
+        window: Any = None,
+        center: builtins.bool = True,
+        pad_mode: builtins.str = 'reflect',
+        normalized: builtins.bool = False,
+        onesided: builtins.bool | None = None,
+        return_complex: builtins.bool = True,
+    ) -> Any:
+        """The Fourier transforms of windows along the last axis: (…, frequencies, windows).
+
+        With `center` the signal is continued by half a window at both ends, so that window t is about element t · hop.
+        Of real signals there are the frequencies up to the half, unless `onesided` is False.
         """
         ...
     def stride(self, dim: builtins.int | None = None) -> Any:

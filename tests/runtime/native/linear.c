@@ -200,8 +200,8 @@ static void tried(eshkol_scheduler *pool)
     l->lapack = kind == EIGH ? (void *)eigh : kind == SVD || kind == NEAREST ? (void *)svd : (void *)eig;
     const int square = kind == EIGH || kind == EIG || kind == SVD || kind == QR; /* every result, not the first alone */
     for (int k = 0; k < 4; k++)
-        l->out[k] = room(batch * (kind == NEAREST ? columns * sides : k == 0 || square ? most * most : most) * (size > 8 ? size : 8)
-                         * (kind == EIG ? 2 : 1));
+        l->out[k] = room(batch * (kind == NEAREST ? columns * sides : k == 0 || square ? most * most : most)
+                         * (size > 8 ? size : 8) * (kind == EIG ? 2 : 1));
     l->in[0] = a, l->in[1] = b, l->pool = drawn(2) ? &pool : NULL;
     l->dtype = dtype, l->rows = rows, l->columns = columns, l->rank = 1;
     l->flags = (int64_t)drawn(kind == TRIANGLE ? 8 : kind == SVD ? 3 : kind == EIGH || kind == EIG ? 2 : 1);

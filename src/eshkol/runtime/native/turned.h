@@ -1,6 +1,6 @@
-/* Registers beside each other, turned over as a matrix. Included for each type of numbers, of which there are given: the
-   bytes (BYTES) of one and of a register (VECTOR), LANES, UNROLL, the registers NAMED(Vector), and NAMED(BitsVector), of
-   whole numbers as large. */
+/* Registers beside each other, turned over as a matrix. Included for each type of numbers, of which there are given:
+   the bytes (BYTES) of one and of a register (VECTOR), LANES, UNROLL, the registers NAMED(Vector), and
+   NAMED(BitsVector), of whole numbers as large. */
 
 #undef EACH_LANE
 #if VECTOR / BYTES == 16

@@ -6,8 +6,8 @@
  * by side: over q, or over p where s is 1. Any other length goes by Bluestein: times a chirp, convolved with its
  * conjugate by transforms of a length that has small factors, times the chirp again.
  *
- * Signals side by side are transformed at once where there are enough of them: with s = their number for the first pass,
- * every loop runs over whole registers. They are columns, as they lie in memory, or rows, which are turned over.
+ * Signals side by side are transformed at once where there are enough of them: with s = their number for the first
+ * pass, every loop runs over whole registers. They are columns, as they lie in memory, or rows, which are turned over.
  *
  * `eshkol_fourier` has the form of a loop's body (scheduler.h), over signals or groups of them; its context is an
  * `EshkolFourier`.
@@ -26,7 +26,7 @@
 enum {
     ESHKOL_FOURIER_PLAIN,
     ESHKOL_FOURIER_SPLIT,       /* pairs of 2·n real numbers; given are the first n + 1 numbers of their transforms */
-    ESHKOL_FOURIER_JOINED,      /* numbers with zeros behind, 2·n in all; given are the real parts of their transforms */
+    ESHKOL_FOURIER_JOINED,      /* numbers with zeros behind, 2·n in all; given are real parts of their transforms */
     ESHKOL_FOURIER_JOINED_TWICE /* the same, and all numbers but 0 and n count twice */
 };
 
@@ -58,8 +58,8 @@ typedef struct {
 
 void eshkol_fourier(void *fourier, int64_t begin, int64_t end);
 
-/* Both axes of matrices that lie one after another, each of which stays in the second cache meanwhile: rows as the first
-   record says, of one matrix, then columns of what they give, in place. A loop's body over matrices; the addresses and
+/* Both axes of matrices that lie one after another, each of which stays in the second cache meanwhile: rows as the
+   first record says, of one matrix, then columns of what they give, in place. A loop's body over matrices; the addresses and
    the fault are the first record's, and so is whatever is wrong. */
 typedef struct {
     EshkolFourier rows, columns;

@@ -76,7 +76,8 @@ typedef struct {
 /* The last pass, to pairs of parts: over so many rows of each result, `apart` numbers behind each other, of `wide`
    numbers side by side. */
 #define GIVEN(K)                                                                                                       \
-    y[2 * (apart * (row + rows * K) + q)] = factor * b##K##r, y[2 * (apart * (row + rows * K) + q) + 1] = other * b##K##i;
+    y[2 * (apart * (row + rows * K) + q)] = factor * b##K##r,                                                          \
+                                  y[2 * (apart * (row + rows * K) + q) + 1] = other * b##K##i;
 #define LAST_ROWS(WIDE, ALL, CODE)                                                                                     \
     for (int64_t row = 0; row < rows; row++)                                                                           \
         FREELY for (int64_t q = 0; q < WIDE; q++) { ALL(LATELY) CODE() ALL(GIVEN) }
@@ -282,7 +283,8 @@ static int NAMED(passes)(const EshkolFourier *f, int64_t from, int64_t length, i
         if (target && k + 1 == f->passes) {
             const int alone = together == 1;
             const int64_t rows = alone ? 1 : s / together, wide = alone ? s : together;
-            if (NAMED(last)(radix, rows, wide, alone ? s : target->apart, target->factor, target->other, &pass, target->y))
+            const int64_t apart = alone ? s : target->apart;
+            if (NAMED(last)(radix, rows, wide, apart, target->factor, target->other, &pass, target->y))
                 return 2;
         }
         NAMED(pass)(radix, m, s, &pass);

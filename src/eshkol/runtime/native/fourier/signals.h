@@ -1,5 +1,5 @@
-/* Whole transforms of parts of one type (R; NAMED gives names of their own): where signals come from and go to, what is
-   around those of real numbers, Bluestein's way, and the signals of a task, one by one or GROUP of them side by side. */
+/* Whole transforms of parts of one type (R; NAMED gives names of their own): where signals come from and go to, what
+   is around those of real numbers, Bluestein's way, and the signals of a task, one by one or GROUP side by side. */
 
 typedef R NAMED(Vector) __attribute__((vector_size(VECTOR), aligned(sizeof(R)), may_alias));
 typedef __typeof__(_Generic((R)0, float: (int32_t)0, double: (int64_t)0)) NAMED(Bits);
@@ -282,7 +282,7 @@ static void NAMED(run)(const EshkolFourier *f, int64_t begin, int64_t end, R *wo
     R *two[4];
     for (int k = 0; k < 4; k++)
         two[k] = work + k * pitch;
-    /* The inverse is a transform with conjugates before it, behind it, or both; of real numbers those are themselves. */
+    /* The inverse is a transform with conjugates before and behind it; of real numbers those are themselves. */
     const int real = f->kind == ESHKOL_FOURIER_SPLIT, rows = f->inner == 1;
     const R factor = (R)f->factor, before = f->inverse && !real ? -1 : 1;
     const R behind = f->inverse && !NAMED(is_joined)(f) ? -factor : factor;

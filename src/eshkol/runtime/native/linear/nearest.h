@@ -1,6 +1,6 @@
 /* Solutions in the sense of least squares of one dtype, as the function of linear.h; as factors.h, included by kinds.h
-   behind qr.h. A matrix whose rank is beyond doubt goes by reflections: of its columns if it is high, of its rows if it is
-   wide. Any other goes by its singular values, of which those that count as 0 are left out. */
+   behind qr.h. A matrix whose rank is beyond doubt goes by reflections: of its columns if it is high, of its rows if it
+   is wide. Any other goes by its singular values, of which those that count as 0 are left out. */
 
 /* What least squares by reflections work with: the matrix as vectors of its longer side, right sides likewise behind
    them, the triangle R and its inverse. */
@@ -73,7 +73,7 @@ static int NAMED(by_reflections)(const EshkolLinear *linear, const NAMED(Work) *
         NAMED(under)(work, columns, (NAMED(Triangle)){n->r, columns, 1, 0, 0}, out, sides, sides);
         return 1;
     }
-    /* The transpose of x is Q · R; the shortest solution is what the conjugate of Q makes of that under R's transpose. */
+    /* The transpose of x is Q · R; the shortest solution is what the conjugate of Q makes of that under R turned. */
     T *found = n->inverse + rows * rows;
     for (int64_t i = 0; i < rows * sides; i++)
         found[i] = NAMED(scaled)(b[i], by);
@@ -132,7 +132,8 @@ static void NAMED(nearest)(void *context, int64_t begin, int64_t end)
     NAMED(Nearest) n = {.most = most, .least = least, .sides = sides, .panels = (least + PANEL - 1) / PANEL};
     NAMED(Spectrum) s = {.function = linear->lapack};
     NAMED(Work) work;
-    n.at = NAMED(prepared)(linear, &work, high * most + 2 * high * PANEL + least + 2 * least * least + least * sides, 0);
+    const int64_t numbers = high * (most + 2 * PANEL) + least * (1 + 2 * least + sides);
+    n.at = NAMED(prepared)(linear, &work, numbers, 0);
     n.all = malloc((size_t)n.panels * sizeof *n.all + 1);
     if (n.all == NULL)
         eshkol_linear_fault(linear, ESHKOL_LINEAR_NO_MEMORY);

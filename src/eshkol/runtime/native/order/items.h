@@ -9,7 +9,7 @@
    RUN           how many are sorted at first, before they are merged
    NETWORK(...)  sorts so many in vectors, where equal items cannot be told apart: (items, count)
    QUICK(...)    the same for any number (HAS_QUICK 1), unless it returns 0: (items, spare, count, rounds)
-   DIVIDED(...)  where that is there: puts what is less than an item first and tells how many: (items, spare, count, item)
+   DIVIDED(...)  with that: puts what is less than an item first and tells how many: (items, spare, count, item)
 
    Everything here keeps items of one key in their order. */
 
@@ -276,7 +276,8 @@ static ITEM *NAME(by_digits)(NAME(Walk) *walk, Pieces pieces, const Seen *seen, 
 
 #if HAS_QUICK && defined(QUICK)
 /* Items of a piece from `from` on, which belong to parts first … last - 1, come to lie part after part. */
-static void NAME(part)(const NAME(Walk) *walk, int64_t from, int64_t count, int64_t first, int64_t last, uint32_t *tallies)
+static void NAME(part)(const NAME(Walk) *walk, int64_t from, int64_t count, int64_t first, int64_t last,
+                       uint32_t *tallies)
 {
     while (last - first > 1) {
         const int64_t middle = (first + last) / 2;
