@@ -59,8 +59,8 @@ typedef struct {
 void eshkol_fourier(void *fourier, int64_t begin, int64_t end);
 
 /* Both axes of matrices that lie one after another, each of which stays in the second cache meanwhile: rows as the
-   first record says, of one matrix, then columns of what they give, in place. A loop's body over matrices; the addresses and
-   the fault are the first record's, and so is whatever is wrong. */
+   first record says, of one matrix, then columns of what they give, in place. A loop's body over matrices; the
+   addresses are the first record's, and so is the fault. */
 typedef struct {
     EshkolFourier rows, columns;
 } EshkolPlanes;

@@ -1,6 +1,6 @@
 /* passes.h, halves_code.h and signals.h for floats and doubles, for one kind of processor: KERNELS is their table,
-   TARGET what the processor has (as GCC and Clang name it), VECTOR the bytes of its registers. Included once by each file that
-   chooses these. */
+   TARGET what the processor has (as GCC and Clang name it), VECTOR the bytes of its registers. Included once by each
+   file that chooses these. */
 #include "../registers.h"
 #include "fourier.h"
 
