@@ -1,7 +1,7 @@
 /* products.h, lanes.h, triangles.h, panels.h, factors.h, roots.h, batches.h, jacobi.h, spectra.h, qr.h and nearest.h,
-   for each dtype and for one kind of processor: KERNELS is their table, TARGET what the processor has (as GCC and Clang name
-   it), VECTOR the bytes of its registers. A product is made of tiles of STRIP rows and VECTORS registers, by lanes of a
-   register where BY_LANES is set. Included once by each file that chooses these. */
+   for each dtype and for one kind of processor: KERNELS is their table, TARGET what the processor has (as GCC and Clang
+   name it), VECTOR the bytes of its registers. A product is made of tiles of STRIP rows and VECTORS registers, by lanes
+   of a register where BY_LANES is set. Included once by each file that chooses these. */
 #include "../registers.h"
 #include "../scratch.h"
 #include "linear.h"
