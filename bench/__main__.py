@@ -14,7 +14,7 @@ from bench import harness
 
 ALL = (
     "startup", "instant", "atlas", "scheduler", "cpu", "gemm", "rows", "attention", "conv", "graph", "workloads",
-    "steps", "optimizers", "latency", "scheme", "calculus", "twice", "training", "checkpoints", "loading",
+    "steps", "optimizers", "latency", "scheme", "parallel", "calculus", "twice", "training", "checkpoints", "loading",
 )  # fmt: skip
 ELSEWHERE = ("gpu", "gpt2", "resnet")  # for machines that not everyone has: run where they are named
 CHOOSY = ("workloads", "steps", "latency", "scheme", "calculus")  # `python -m bench scheme fib`: words choose its rows

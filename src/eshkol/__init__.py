@@ -52,6 +52,7 @@ _ELSEWHERE = {  # names of packages that come when they are asked for: the langu
     "load": ("bindings.loading", "load"),
     "load_checkpoint": ("io.checkpoint", "load_checkpoint"),
     "load_ipython_extension": ("bindings.notebook.magics", "load_ipython_extension"),
+    "parallel_map": ("bindings.parallel", "parallel_map"),
     "profile": ("profiling.context", "profile"),
     "save": ("io.kinds", "save"),
     "save_checkpoint": ("io.checkpoint", "save_checkpoint"),

@@ -112,6 +112,7 @@ from eshkol.tensors.torch_random import normal_ as normal_
 from eshkol.tensors.torch_methods import numel as numel
 from eshkol import optim as optim
 from eshkol import parallel as parallel
+from eshkol.bindings.parallel import parallel_map as parallel_map
 from eshkol.tensors.usage import peak_memory_allocated as peak_memory_allocated
 from eshkol.jax.functions.numpy_more import percentile as percentile
 from eshkol.jax.functions.numpy_more import polyadd as polyadd
@@ -808,6 +809,7 @@ __all__ = [
     "pad_constant",
     "paged_attention",
     "parallel",
+    "parallel_map",
     "pdist",
     "peak_memory_allocated",
     "percentile",

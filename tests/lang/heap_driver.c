@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "heap.h"
 #include "python.h"
+#include "threads.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -11,6 +12,8 @@
 #include <unistd.h>
 
 void esk_fast_free(Context *context) { (void)context; } /* no table of compiled derivatives here */
+bool esk_end_threads(Context *first) { return first != NULL; } /* those that the checks start end by themselves */
+void esk_note_blocked(Context *context, bool begins) { (void)context, (void)begins; }
 int64_t esk_read_all(Context *context, const char *utf8, int64_t bytes, Value *out, int64_t room, int64_t literal) {
     (void)context, (void)utf8, (void)bytes, (void)out, (void)room, (void)literal; /* nor a reader */
     return 0;
@@ -832,11 +835,100 @@ static void test_figures(Context *context) {
     CHECK(resident_megabytes() < 60);
 }
 
+/* ---- several threads ------------------------------------------------------------------------------------------------ */
+
+enum { THREADS = 4, SHARED = 64, DEPTH = 7 };
+
+typedef struct { Context *context; int64_t number; pthread_t thread; } Runner;
+static Value *shared;             /* a root: a vector that all write to, each to places of its own */
+static uint64_t finished, turn;   /* how many have come to the end; whose turn it is */
+
+static Value full_tree(Context *context, int64_t depth, int64_t leaf) {
+    if (!depth) return esk_fixnum(leaf);
+    Value left = full_tree(context, depth - 1, leaf);
+    return esk_cons(context, left, full_tree(context, depth - 1, leaf));
+}
+
+static int64_t sum_of(Value tree) {
+    return tree.tag == TAG_FIXNUM ? esk_integer(tree) : sum_of(esk_car(tree)) + sum_of(esk_cdr(tree));
+}
+
+/* Trees are made, kept in an old vector and looked at; names are interned; memory is asked for in all sizes. */
+static Value threads_steps(Context *context, Closure *self, const Value *args, int64_t count) {
+    (void)self, (void)count;
+    int64_t number = esk_integer(args[0]);
+    char name[40];
+    Value kept[8];
+    for (int i = 0; i < 8; i++) kept[i] = ESK_NULL;
+    for (int64_t round = 0; round < ROUNDS * 30; round++) {
+        Value tree = full_tree(context, DEPTH, number);
+        int64_t place = number * (SHARED / THREADS) + round % (SHARED / THREADS);
+        esk_store(context, &((Vector *)esk_pointer(*shared))->items[place], tree);
+        int length = snprintf(name, sizeof name, "name-%d", (int)(round % 50));
+        kept[round % 8] = esk_symbol(context, name, length);
+        CHECK(esk_eq(kept[round % 8], esk_symbol(context, name, length)));
+        Value vector = esk_make_vector(context, 1 + (round * 37) % 3000, tree);
+        CHECK(sum_of(((Vector *)esk_pointer(vector))->items[0]) == number << DEPTH);
+        for (int i = 0; i < SHARED / THREADS; i++) {
+            Value seen = ((Vector *)esk_pointer(*shared))->items[number * (SHARED / THREADS) + i];
+            CHECK(seen.tag == TAG_NULL || sum_of(seen) == number << DEPTH);
+        }
+        if (round % 20 == 7) { /* one after the other */
+            uint64_t now = __atomic_load_n(&turn, __ATOMIC_SEQ_CST);
+            if (now % THREADS != (uint64_t)number && __atomic_load_n(&finished, __ATOMIC_SEQ_CST) == 0)
+                esk_wait(context, &turn, now, (int64_t)esk_now() + 1000000);
+            __atomic_add_fetch(&turn, 1, __ATOMIC_SEQ_CST);
+            esk_wake(context->heap, &turn, THREADS);
+        }
+        if (round % 50 == number) esk_collect(context);
+    }
+    return esk_fixnum(number);
+}
+PROCEDURE(threads_steps, 1, 1)
+
+static void *run_thread(void *data) {
+    Runner *runner = data;
+    Value result;
+    esk_come_back(runner->context);
+    CHECK(enter(runner->context, &threads_steps_closure, esk_fixnum(runner->number), &result) == 0);
+    CHECK(esk_integer(result) == runner->number);
+    __atomic_add_fetch(&finished, 1, __ATOMIC_SEQ_CST);
+    esk_remove_context(runner->context);
+    esk_free_thread_context(runner->context);
+    return NULL;
+}
+
+static void join_threads(void *data) {
+    Runner *runners = data;
+    for (int i = 1; i < THREADS; i++) pthread_join(runners[i].thread, NULL);
+}
+
+static void test_threads(Context *context) {
+    Runner runners[THREADS];
+    Value result;
+    shared = esk_root(context);
+    *shared = esk_make_vector(context, SHARED, ESK_NULL);
+    for (int i = 1; i < THREADS; i++) {
+        runners[i] = (Runner){.context = esk_new_thread_context(context), .number = i};
+        CHECK(runners[i].context);
+    }
+    for (int i = 1; i < THREADS; i++) CHECK(pthread_create(&runners[i].thread, NULL, run_thread, &runners[i]) == 0);
+    CHECK(enter(context, &threads_steps_closure, esk_fixnum(0), &result) == 0);
+    esk_apart(context, join_threads, runners);
+    CHECK(context->heap->contexts == 1 && context->heap->running == 1 && !context->heap->waiters);
+    for (int i = 0; i < SHARED; i++)
+        CHECK(sum_of(((Vector *)esk_pointer(*shared))->items[i]) == (int64_t)(i / (SHARED / THREADS)) << DEPTH);
+    *shared = ESK_NULL;
+    esk_collect(context);
+    CHECK(esk_heap_statistic(context, HEAP_LIVE) < 1 << 20);
+}
+
 int main(int count, char **args) {
     static const struct { const char *name; void (*run)(Context *); } tests[] = {
         {"graphs", test_graphs}, {"deep", test_deep}, {"limits", test_limits}, {"symbols", test_symbols},
         {"continuations", test_continuations}, {"captures", test_many_captures}, {"control", test_control},
         {"figures", test_figures}, {"slices", test_slices}, {"forgotten", test_forgotten},
+        {"threads", test_threads},
     };
     esk_invoke = invoke;
     for (int i = 1; i < count; i++)

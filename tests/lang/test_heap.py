@@ -33,6 +33,9 @@ PARTS = (
     "symbols",
     "records",
     "basics",
+    "stops",
+    "waits",
+    "requests",
 )
 SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 # Frames must stand on the stack, where the collector looks for pointers: newer compilers would put them elsewhere.
@@ -82,27 +85,42 @@ def run(program: Path, *arguments: str, **settings: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("check", ["graphs", "deep", "slices", "limits", "symbols", "continuations", "control"])
+@pytest.mark.parametrize(
+    "check", ["graphs", "deep", "slices", "limits", "symbols", "continuations", "control", "threads"]
+)
 def test_under_sanitizers(sanitized: Path, check: str) -> None:
     run(sanitized, check)
 
 
 @pytest.mark.parametrize(
     ("check", "every"),
-    [("graphs", 17), pytest.param("continuations", 1, marks=pytest.mark.slow), ("control", 1), ("symbols", 1000)],
+    [
+        ("graphs", 17),
+        pytest.param("continuations", 1, marks=pytest.mark.slow),
+        ("control", 1),
+        ("symbols", 1000),
+        ("threads", 11),
+    ],
 )
 def test_collecting_all_the_time(fast: Path, check: str, every: int) -> None:
     run(fast, check, "3", ESHKOL_GC_STRESS=str(every))
 
 
 @pytest.mark.parametrize(
-    "check", ["graphs", "deep", "slices", "limits", "symbols", "continuations", "control", "captures"]
+    "check", ["graphs", "deep", "slices", "limits", "symbols", "continuations", "control", "captures", "threads"]
 )
 def test_optimized(fast: Path, check: str) -> None:
     run(fast, check, "1")
 
 
-@pytest.mark.parametrize("check", ["graphs", "slices"])
+@pytest.mark.slow
+def test_threads_do_not_race(tmp_path: Path) -> None:
+    """What threads do to a heap at once, watched by ThreadSanitizer."""
+    watched = build(tmp_path, ("-O1", "-g", "-fsanitize=thread"))
+    run(watched, "threads", "1", TSAN_OPTIONS="halt_on_error=1")
+
+
+@pytest.mark.parametrize("check", ["graphs", "slices", "threads"])
 def test_every_collection_is_checked(fast: Path, check: str) -> None:
     run(fast, check, "2", ESHKOL_GC_CHECK="1")
 

@@ -21,7 +21,7 @@ from eshkol.support.store import ProgramCache
 
 NATIVE = Path(__file__).parents[1] / "runtime" / "native"
 # What serves Python, the loader of code and the tables of all primitives has no place in an executable.
-LEFT_OUT = {"primitives", "python", "to_python", "from_python", "handles", "linking"}
+LEFT_OUT = {"primitives", "python", "python_entries", "to_python", "from_python", "handles", "linking"}
 # Frame pointers: errors walk the frames. No fortified library calls: continuations jump where those suspect an attack.
 FLAGS = (
     "-O2", "-std=c11", "-fPIC", "-pthread", "-fno-omit-frame-pointer", "-U_FORTIFY_SOURCE", "-ffunction-sections",

@@ -26,7 +26,7 @@ CALCULUS = ("calculus", "calculus/custom", "calculus/checkpoints", "calculus/gra
 IMPLEMENTED = (
     "control", "syntax", "lists", "sequences", "tables", "system", "notebook", "python", *CALCULUS, *TENSORS,
     "ahead", *LEARNING, "data", "checkpoints", "serialization",
-    "profiling",
+    "profiling", "parallel", "threads",
 )  # fmt: skip
 APART = ("compat", "plot", "testing")  # libraries that programs import by name, above (eshkol)
 SRFI = ("1", "69", "133")
@@ -39,7 +39,7 @@ FURTHER = (
     "eshkol/match", "eshkol/format", "eshkol/strings", "eshkol/show", "eshkol/outcomes",
     "eshkol/arguments", "eshkol/regexps/programs", "scheme/rlist",
     *(f"srfi/{number}" for number in (
-        2, 6, 8, 9, 11, 13, 14, 16, 19, 23, 26, 27, 28, 31, 34, 39, 41, 43, 48, 64, 87, 95, 98, 101, 111, 113, 115,
+        2, 6, 8, 9, 11, 13, 14, 16, 18, 19, 23, 26, 27, 28, 31, 34, 39, 41, 43, 48, 64, 87, 95, 98, 101, 111, 113, 115,
         116, 117, 121, 124, 125, 127, 128, 130, 132, 134, 135, 141, 145, 151, 152, 158, 166,
     )),
 )  # fmt: skip

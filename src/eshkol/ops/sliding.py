@@ -48,9 +48,13 @@ def _pull(e: Any, a: Sliding, i: Any, x: Any) -> Any:
     return x([*i[: a.axis], i[a.axis] * a.step + i[a.axis + 1], *i[a.axis + 2 :]])
 
 
+def _batch(a: Sliding, inputs: Any, batched: Any) -> Any:
+    return windows_along(inputs[0], a.axis + 1, a.size, a.step)
+
+
 @primitive(
     group=GROUP, infer=_infer, derivative=Linear(_transpose), dtypes=_ANY, method=False, moves=True, of_complex=True,
-    batch=lambda a, inputs, batched: windows_along(inputs[0], a.axis + 1, a.size, a.step), lower=Pull(_pull),
+    batch=_batch, lower=Pull(_pull),
     reference=lambda a, x: np.take(x, a.places(x.shape[a.axis]), a.axis),
     samples=(sample((5,), axis=0, size=3), sample((2, 7, 2), axis=1, size=3, step=2), sample((4,), axis=0, size=4)),
 )  # fmt: skip

@@ -132,6 +132,10 @@ def _declare(library: ctypes.CDLL) -> None:
         "esk_enter": (word, (pointer, Value, values, long, values)),
         "esk_enter_form": (word, (pointer, Value, values)),
         "esk_interrupt": (None, (pointer,)),
+        "esk_is_idle": (ctypes.c_int, (pointer,)),
+        "esk_is_busy": (None, (pointer,)),
+        "esk_has_requests": (ctypes.c_int, (pointer,)),
+        "esk_attend_idle": (word, (pointer, values)),
         "esk_left_trace": (long, (pointer, ctypes.POINTER(word), long)),
         "esk_uncaught_trace": (long, (ctypes.POINTER(word), long)),
         "esk_root": (pointer, (pointer,)),
@@ -293,6 +297,28 @@ class Machine:
             self.library.esk_use_this_thread(self.context)
             if observing.watcher is not None:
                 observing.watcher.runs(self)
+
+    # ---- other threads of the program (native/scheme/requests.c) -------------------------------------------------
+
+    def rest(self) -> bool:
+        """Its thread has nothing to do from now on, and others of the program need not wait for it; whether there are
+        such. If so, `wake` comes before anything else is done with the machine."""
+        return bool(self.context and self.library.esk_is_idle(self.context))
+
+    def wake(self) -> None:
+        """Its thread has something to do."""
+        if self.context:
+            self.library.esk_is_busy(self.context)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether other threads want something done on its thread."""
+        return bool(self.library.esk_has_requests(self.context))
+
+    def attend(self) -> None:
+        """That is done, on its thread."""
+        result = Value()
+        self._outcome(self.library.esk_attend_idle(self.context, ctypes.byref(result)), result)
 
     def left_thread(self) -> None:
         """The thread that it ran on is no more, as in a forked process; none of its frames are needed."""

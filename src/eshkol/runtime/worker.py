@@ -26,7 +26,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from eshkol.errors import EshkolError
-from eshkol.runtime.scheme import Machine
+from eshkol.runtime.scheme import Machine, SchemeExit, SchemeRaised
 from eshkol.support import observing
 from eshkol.support.interrupts import MOMENT, ask, check, deferred, in_import, is_asked, scheme_on, take, uninterrupted
 
@@ -36,6 +36,7 @@ STACK_BYTES = 1 << 30  # of address space; only what is used takes memory
 HARD_SECONDS = 1.0  # a second Ctrl-C within this time ends the process
 WAKING = 0.1  # seconds: Python does not notice a signal that comes when it is just about to wait for a lock
 FINALIZERS_DEEP = 32  # calls inside of one
+LOOKING = 0.01  # seconds between two looks at what other threads of a program want, while nothing else is to be done
 PATIENCE = 0.3  # seconds after which a call of Python that does not hear KeyboardInterrupt is not waited for
 
 _starting = threading.Lock()
@@ -164,9 +165,34 @@ class Worker:
                 threading.stack_size(before)
 
     def _serve(self, until: _Job | None = None) -> None:
-        while (job := self._jobs.get()) is not until and job is not None:
+        while (job := self._next_job()) is not until and job is not None:
             job.run()
             del job  # what it holds is not held until the next one comes
+
+    def _next_job(self) -> _Job | None:
+        """What is asked for next. Meanwhile other threads of a program may collect, and ask for what is done here."""
+        machine = self.machine
+        if machine is None or not machine.rest():
+            return self._jobs.get()
+        try:
+            while True:
+                try:
+                    return self._jobs.get(timeout=LOOKING)
+                except queue.Empty:
+                    if machine.is_asked:
+                        self._attend(machine)
+        finally:
+            machine.wake()
+
+    def _attend(self, machine: Machine) -> None:
+        """Do what other threads ask for; what goes wrong is theirs."""
+        machine.wake()
+        try:
+            machine.attend()
+        except (SchemeRaised, SchemeExit, KeyboardInterrupt):  # whoever asked hears of it, or nobody is there to hear
+            pass
+        finally:
+            machine.rest()
 
     def outside(self, work: Callable[[], T]) -> T:
         """On the thread: what `work` returns, done by whoever waits for what the thread does, on theirs.

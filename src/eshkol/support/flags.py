@@ -3,7 +3,7 @@
 Comes in: `os.environ`, looked at each time, so that a program may set a variable itself. Goes out: truth values, names,
 numbers, sizes, text. A variable that is not set, or empty, says nothing. A value that means nothing is an error that
 says which values do. Stands below everything: it imports the errors alone. The C runtime reads ESHKOL_HEAP,
-ESHKOL_GC_STRESS and ESHKOL_GC_CHECK itself, by the same grammar.
+ESHKOL_THREADS (for Scheme's threads), ESHKOL_GC_STRESS and ESHKOL_GC_CHECK itself, by the same grammar.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ FLAGS = (
     Flag("ESHKOL_TUNE", "1", "sizes of kernels are measured when they are first compiled "
          "([performance](performance.md)); `0` leaves aside what was measured, here or by `eshkol tune` "
          "([GPUs](kernels.md#eshkol-tune))"),
-    Flag("ESHKOL_THREADS", "N", "threads of the shared pool, the calling one included; without it, one for each usable "
-         "CPU"),
+    Flag("ESHKOL_THREADS", "N", "threads of the shared pool, and of [parallel forms](parallel.md) of Scheme, the "
+         "calling one included; without it, one for each usable CPU"),
     Flag("ESHKOL_HEAP", "SIZE", "how much memory the values of a Scheme program may take; without it, 3/4 of the "
          "machine's; `--heap` of the command line comes first"),
     Flag("ESHKOL_GC_STRESS", "N", "the collector runs at every N-th run of memory that is handed out, marks the whole "

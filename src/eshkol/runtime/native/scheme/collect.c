@@ -15,6 +15,7 @@ enum { STACK_CLEARED = 16 << 10 };
 enum { LEAST_GROWTH = 8 << 20 /* of the old */, SMALL = 64 << 20 /* bytes alive */ };
 enum { LONG = 10000000, SHORT = 4000000 /* nanoseconds of a collection of the young */, LEAST_SHARE = 1 << 20 };
 enum { LONG_VECTOR = 1 << 16 /* items: more than a cell holds */ };
+enum { MOST_SHARES = 8 /* as much for each thread, up to so many */ };
 enum { SLICE = 8000000 /* nanoseconds */, SLICE_OBJECTS = 1 << 16, MOST_OBJECTS = 1 << 20 };
 enum { OBJECT = 32 /* bytes, roughly */ };
 enum { RELEASED = 512 /* blocks whose pages go back to the system at a time */ };
@@ -35,7 +36,8 @@ static void set_threshold(Context *context, const char *stack_low) {
     Heap *heap = context->heap;
     uint64_t stack = 0;
     for (Entry *entry = context->entry; entry; entry = entry->outer) stack = (uint64_t)(entry->base - stack_low);
-    heap->threshold = heap->share + stack; /* the stack is looked at as well */
+    uint64_t threads = heap->contexts < MOST_SHARES ? heap->contexts : MOST_SHARES;
+    heap->threshold = threads * heap->share + stack; /* the stack is looked at as well */
     heap->since = 0;
 }
 
@@ -153,8 +155,10 @@ void esk_make_old(Context *context, Vector *vector) {
     Heap *heap = context->heap;
     uint64_t offset = (uint64_t)((char *)vector - heap->base), granule = offset >> 3;
     if (vector->length < LONG_VECTOR || offset >= heap->extent) return;
+    esk_lock(heap);
     heap->marked[granule / 64] |= (uint64_t)1 << (granule % 64);
     if (heap->marking) heap->reached[granule / 64] |= (uint64_t)1 << (granule % 64);
+    esk_unlock(heap);
     esk_written(context, vector->items);
 }
 
@@ -167,7 +171,7 @@ static const HeapWatcher *begin(Context *context) {
     heap->collecting = true;
     if (watcher) watcher->collecting(context);
     esk_free_dropped(context);
-    esk_drop_runs(context);
+    for (Context *each = heap->first; each; each = each->next) esk_drop_runs(each);
     heap->recent -= heap->recent / 64;
     if (heap->recent < heap->used) heap->recent = heap->used;
     return watcher;
@@ -249,34 +253,45 @@ __attribute__((noinline)) void esk_clear_stack(void) {
     __asm__ volatile("" : : "r"(below) : "memory");
 }
 
-/* Registers that belong to callers go to the stack, where they are looked at. */
-__attribute__((noinline)) static void collect(Context *context, void kind(Context *, char *)) {
+/* Registers that belong to callers go to the stack, where they are looked at. False where another thread has collected
+ * instead. */
+__attribute__((noinline)) static bool collect(Context *context, void kind(Context *, char *)) {
     jmp_buf registers;
     memset(&registers, 0, sizeof registers); /* not all of it is written */
     __builtin_unwind_init();
     (void)_setjmp(registers);
-    char *frame = __builtin_frame_address(0);
-    kind(context, frame < (char *)&registers ? frame : (char *)&registers);
+    char *frame = __builtin_frame_address(0), *low = frame < (char *)&registers ? frame : (char *)&registers;
+    Heap *heap = context->heap;
+    if (heap->several && !esk_stop_others(context, low)) return false;
+    if (!heap->paused) kind(context, low); /* another thread may have begun to pause it */
+    if (heap->several) esk_let_others_go(context);
     esk_clear_stack();
     __asm__ volatile("" : : "r"(&registers) : "memory");
+    return true;
 }
 
-static void collect_unasked(Context *context, void kind(Context *, char *)) {
+static bool collect_unasked(Context *context, void kind(Context *, char *)) {
     Pauses *pauses = &context->heap->pauses;
     uint64_t start = esk_now(), worked = read_clock(CLOCK_THREAD_CPUTIME_ID);
-    collect(context, kind);
+    if (!collect(context, kind)) return false;
     uint64_t took = esk_now() - start;
     worked = read_clock(CLOCK_THREAD_CPUTIME_ID) - worked;
     pauses->count++;
     pauses->total += took;
     if (took > pauses->longest) pauses->longest = took;
     if (worked > pauses->most_work) pauses->most_work = worked;
+    return true;
+}
+
+static void collect_all_unasked(Context *context) {
+    while (!collect_unasked(context, collect_all)) continue; /* others may have collected the young alone */
 }
 
 void esk_step(Context *context) { collect_unasked(context, collect_young); }
 
 void esk_collect(Context *context) {
-    if (!context->heap->paused && !context->heap->collecting) collect(context, collect_all);
+    if (context->heap->paused || context->heap->collecting) return;
+    while (!collect(context, collect_all)) continue;
 }
 
 void esk_collect_when_due(Context *context) {
@@ -289,7 +304,7 @@ bool esk_collect_at_limit(Context *context) {
     uint64_t little = heap->limit / 64;
     bool again = heap->forced && heap->since < little * BLOCK_BYTES;
     if (!esk_may_collect(context)) return false;
-    collect_unasked(context, collect_all);
+    collect_all_unasked(context);
     heap->forced = true;
     if (heap->in_reserve || heap->used <= heap->limit - little) return true;
     return !again && heap->live <= (heap->limit - little) * BLOCK_BYTES;
@@ -305,7 +320,7 @@ bool esk_outside(Context *context, int64_t bytes) {
     uint64_t before = heap->outside;
     if (heap->live > SMALL) esk_step(context);
     if (heap->live <= SMALL || before - heap->outside < heap->outside_threshold / 2)
-        collect_unasked(context, collect_all);
+        collect_all_unasked(context);
     heap->outside_since = 0;
     return true;
 }

@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "heap.h"
 #include "fast.h"
+#include "threads.h"
 
 #include <alloca.h>
 #include <stdio.h>
@@ -27,7 +28,7 @@ static void set_limit(Context *context) {
     char *limit = context->stack_end;
     if (limit && !context->overflowing) limit += STACK_FOR_HANDLERS;
     __atomic_store_n(&context->stack_limit, limit, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&context->interrupted, __ATOMIC_SEQ_CST))
+    if (__atomic_load_n(&context->interrupted, __ATOMIC_SEQ_CST) || esk_is_wanted(context))
         __atomic_store_n(&context->stack_limit, (char *)UINTPTR_MAX, __ATOMIC_SEQ_CST);
 }
 
@@ -60,6 +61,7 @@ static bool is_below_limit(Context *context, char *frame) {
 
 __attribute__((noinline)) void esk_poll(Context *context) {
     if (is_below_limit(context, __builtin_frame_address(0))) overflow(context);
+    if (context->heap->several) esk_attend(context);
     bool interrupted = __atomic_exchange_n(&context->interrupted, 0, __ATOMIC_SEQ_CST);
     set_limit(context);
     if (interrupted)
@@ -99,6 +101,11 @@ _Noreturn void esk_uncaught(Context *context, Value condition) {
     leave(context, condition, ENDED_BY_CONDITION);
 }
 _Noreturn void esk_exit_to_host(Context *context, Value code) { leave(context, code, ENDED_BY_EXIT); }
+_Noreturn void esk_end_task(Context *context, const char *why) {
+    set_limit(context);
+    context->handlers = ESK_NULL;
+    esk_fail(context, ERROR_CONTROL, NULL, why, 0);
+}
 
 typedef Value Call0(Context *);
 typedef Value Call1(Context *, Value);
@@ -262,6 +269,13 @@ static RecordType *make_error_type(Context *context) {
     return type;
 }
 
+static void use_heap(Context *context) {
+    context->region = context->heap->base;
+    context->region_bytes = context->heap->capacity * BLOCK_BYTES;
+    context->cards = context->heap->cards - ((uintptr_t)context->region >> CARD_SHIFT);
+    context->environment = context->started = ESK_FALSE;
+}
+
 Context *esk_new_context(uint64_t heap_limit) {
     Context *context = calloc(1, sizeof *context);
     if (!context) return NULL;
@@ -272,9 +286,8 @@ Context *esk_new_context(uint64_t heap_limit) {
         free(context);
         return NULL;
     }
-    context->region = context->heap->base;
-    context->region_bytes = context->heap->capacity * BLOCK_BYTES;
-    context->cards = context->heap->cards - ((uintptr_t)context->region >> CARD_SHIFT);
+    use_heap(context);
+    esk_set_up_threads(context);
     context->differentiated_call = ESK_FALSE;
     context->error_type = make_error_type(context);
     context->memory_error = make_emergency(context, ERROR_MEMORY, "out of memory");
@@ -283,8 +296,39 @@ Context *esk_new_context(uint64_t heap_limit) {
 }
 
 void esk_free_context(Context *context) {
+    if (!esk_end_threads(context)) return; /* a thread that hears of nothing goes on using it */
+    if (context->heap->several) esk_forget_sharing(context->heap);
     esk_fast_free(context);
     esk_free_heap(context);
+    munmap(context->extra, EXTRA_ARGUMENTS * sizeof(Value));
+    free(context);
+}
+
+Context *esk_new_thread_context(Context *from) {
+    Context *context = calloc(1, sizeof *context);
+    if (!context) return NULL;
+    context->extra = esk_map(EXTRA_ARGUMENTS * sizeof(Value));
+    if (!context->extra) {
+        free(context);
+        return NULL;
+    }
+    context->heap = from->heap;
+    use_heap(context);
+    context->raise = from->raise;
+    context->input = from->input;
+    context->output = from->output;
+    context->error = from->error;
+    context->error_type = from->error_type;
+    context->memory_error = from->memory_error;
+    context->stack_error = from->stack_error;
+    context->differentiated_call = ESK_FALSE; /* these are the first context's */
+    context->host = from->host;
+    context->inside = INSIDE_SCHEME;
+    esk_add_context(from, context);
+    return context;
+}
+
+void esk_free_thread_context(Context *context) {
     munmap(context->extra, EXTRA_ARGUMENTS * sizeof(Value));
     free(context);
 }

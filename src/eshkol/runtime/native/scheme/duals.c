@@ -5,6 +5,7 @@
  * machine numbers, factors are computed in doubles. Where a tensor takes part, its shape does too: the rules of numbers
  * do not hold, and the operation is the host's (tensor_numbers.c).
  */
+#include "heap.h"
 #include "numbers.h"
 #include "tensor_numbers.h"
 
@@ -268,10 +269,13 @@ TENSOR_COMPARISONS(X)
 
 /* ---- primitives ------------------------------------------------------------------------------------------------- */
 
-static Value fresh_level(Context *context) { return esk_fixnum((int64_t)++context->levels); }
+/* The levels of all threads of a heap are different, as numbers may go from one to another. */
+static Value fresh_level(Context *context) {
+    return esk_fixnum((int64_t)__atomic_add_fetch(&context->heap->levels, 1, __ATOMIC_RELAXED));
+}
 
 int64_t need_level(Context *context, const char *who, Value v) {
-    if (!esk_is(v, TAG_FIXNUM) || v.bits == 0 || v.bits > context->levels)
+    if (!esk_is(v, TAG_FIXNUM) || v.bits == 0 || v.bits > __atomic_load_n(&context->heap->levels, __ATOMIC_RELAXED))
         esk_wrong_type(context, who, 1, v, "a level of a derivative");
     return esk_integer(v);
 }

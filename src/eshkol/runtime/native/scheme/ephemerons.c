@@ -32,7 +32,9 @@ static RecordType *type_of_ephemerons(Context *context) {
         type->name = name;
         type->fields = fields;
         *esk_root(context) = esk_object(type);
-        heap->ephemeron_type = type;
+        esk_lock(heap);
+        if (!heap->ephemeron_type) heap->ephemeron_type = type; /* another thread may have been first */
+        esk_unlock(heap);
     }
     return heap->ephemeron_type;
 }
@@ -44,14 +46,19 @@ static Value make_ephemeron(Context *context, Value key, Value datum) {
     ephemeron->key = key;
     ephemeron->datum = datum;
     Heap *heap = context->heap;
+    esk_lock(heap);
     if (heap->ephemeron_count == heap->ephemeron_room) {
         uint64_t room = heap->ephemeron_room ? heap->ephemeron_room * 2 : 16;
         Ephemeron **more = realloc(heap->ephemerons, room * sizeof *more);
-        if (!more) esk_out_of_memory(context, room * sizeof *more);
+        if (!more) {
+            esk_unlock(heap);
+            esk_out_of_memory(context, room * sizeof *more);
+        }
         heap->ephemerons = more;
         heap->ephemeron_room = room;
     }
     heap->ephemerons[heap->ephemeron_count++] = ephemeron;
+    esk_unlock(heap);
     return esk_object(ephemeron);
 }
 

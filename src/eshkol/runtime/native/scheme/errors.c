@@ -162,6 +162,7 @@ Value esk_cause(Value error) { return ((Record *)esk_pointer(error))->fields[FIE
 /* ---- raising them ----------------------------------------------------------------------------------------------- */
 
 _Noreturn void esk_raise(Context *context, Value condition) {
+    if (context->held_count) esk_let_go_of_all(context);
     if (esk_is(context->raise, TAG_PROCEDURE)) esk_call(context, context->raise, &condition, 1);
     esk_uncaught(context, condition);
 }

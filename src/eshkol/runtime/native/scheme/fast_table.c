@@ -183,6 +183,7 @@ static Value fast_derivative(Context *context, const Value *args, int64_t count)
 
 static Value find_derivative(Context *context, int64_t kind, const Value *given, int64_t points, bool whole,
                              bool *is_full) {
+    if (!esk_is_first(context)) return ESK_FALSE; /* the table, and who compiles, are the first thread's */
     const Procedure *procedure = ((Closure *)esk_pointer(given[0]))->procedure;
     struct FastTable *table = table_of(context);
     if (!table || table->off || !procedure->unit || !context->host) return ESK_FALSE;
@@ -230,14 +231,14 @@ static Value fast_along(Context *context, const Value *args, int64_t count) {
 }
 
 static Value fast_derivatives(Context *context, const Value *args, int64_t count) {
-    struct FastTable *table = table_of(context);
+    struct FastTable *table = table_of(context->heap->first);
     bool before = table && !table->off;
     if (table && count) table->off = esk_is_false(args[0]);
     return esk_boolean(before);
 }
 
 static Value fast_limit(Context *context, const Value *args, int64_t count) {
-    struct FastTable *table = table_of(context);
+    struct FastTable *table = table_of(context->heap->first);
     int64_t before = table ? table->limit : 0;
     if (count && args[0].tag != TAG_FIXNUM) esk_wrong_type(context, "%fast-limit", 1, args[0], "a number of bytes");
     if (table && count) table->limit = esk_integer(args[0]);
@@ -245,7 +246,7 @@ static Value fast_limit(Context *context, const Value *args, int64_t count) {
 }
 
 static Value fast_statistics(Context *context) {
-    struct FastTable *table = table_of(context);
+    struct FastTable *table = table_of(context->heap->first);
     return esk_cons(context, esk_fixnum(table ? table->runs : 0), esk_fixnum(table ? table->used : 0));
 }
 

@@ -139,17 +139,23 @@ void esk_drop_runs(Context *context) {
     Heap *heap = context->heap;
     for (int i = 0; i < CLASS_COUNT; i++) {
         SizeClass *class = &heap->classes[i];
-        drop_run(heap, i < SMALL_WORDS ? &context->bump[i + 1] : &class->larger, class);
+        drop_run(heap, i < SMALL_WORDS ? &context->bump[i + 1] : &context->larger[i - SMALL_WORDS], class);
     }
 }
 
 /* ---- roots that other threads let go of ------------------------------------------------------------------------- */
 
+/* Free roots are chained through their bits; as special values they mean nothing to the collector. */
+static void free_root(Heap *heap, Value *root) {
+    *root = esk_make(TAG_SPECIAL, (uint64_t)(uintptr_t)heap->free_root);
+    heap->free_root = root;
+}
+
 void esk_free_dropped(Context *context) {
     Heap *heap = context->heap;
     if (!__atomic_load_n(&heap->dropped_count, __ATOMIC_ACQUIRE)) return;
     pthread_mutex_lock(&heap->dropping);
-    for (uint64_t i = 0; i < heap->dropped_count; i++) esk_unroot(context, heap->dropped[i]);
+    for (uint64_t i = 0; i < heap->dropped_count; i++) free_root(heap, heap->dropped[i]);
     heap->dropped_count = 0;
     pthread_mutex_unlock(&heap->dropping);
 }
@@ -186,12 +192,15 @@ uint64_t esk_heap_room(Context *context) {
 
 static void count_request(Context *context, uint64_t bytes) {
     Heap *heap = context->heap;
+    esk_lock(heap);
     bool due = heap->since && heap->since + bytes > heap->threshold;
     if (heap->stress && --heap->until_stress == 0) {
         heap->until_stress = heap->stress;
         due = true;
     }
-    if (due && esk_may_collect(context)) esk_step(context);
+    esk_unlock(heap);
+    if (__atomic_load_n(&heap->stopping, __ATOMIC_RELAXED) && context->entry && !heap->paused) esk_stop_here(context);
+    else if (due && esk_may_collect(context)) esk_step(context);
 }
 
 /* The next free run of a class, from where the last one ended; false where a block has to be taken. */
@@ -248,18 +257,28 @@ static bool find_fresh_run(Heap *heap, SizeClass *class, Bump *run) {
     return find_run(heap, class, run);
 }
 
-static void *refill(Context *context, SizeClass *class, Bump *bump) {
+/* A run, which is counted. */
+static bool take_run(Context *context, SizeClass *class, Bump *run) {
     Heap *heap = context->heap;
+    esk_lock(heap);
+    bool found = find_fresh_run(heap, class, run);
+    if (found) {
+        uint64_t size = (uint64_t)(run->end - run->next);
+        heap->since += size;
+        heap->handed_out += size;
+        const HeapWatcher *watching = esk_watcher();
+        if (watching) watching->allocated(context, run->next, size);
+    }
+    esk_unlock(heap);
+    return found;
+}
+
+static void *refill(Context *context, SizeClass *class, Bump *bump) {
     uint64_t bytes = (uint64_t)class->words * 8;
     count_request(context, bytes);
     Bump run;
-    if (!find_fresh_run(heap, class, &run) && !(esk_collect_at_limit(context) && find_fresh_run(heap, class, &run)))
+    if (!take_run(context, class, &run) && !(esk_collect_at_limit(context) && take_run(context, class, &run)))
         esk_out_of_memory(context, bytes);
-    uint64_t size = (uint64_t)(run.end - run.next);
-    heap->since += size;
-    heap->handed_out += size;
-    const HeapWatcher *watching = esk_watcher();
-    if (watching) watching->allocated(context, run.next, size);
     *bump = (Bump){run.next + bytes, run.end};
     return run.next;
 }
@@ -268,38 +287,51 @@ void *esk_refill(Context *context, uint64_t words) {
     return refill(context, &context->heap->classes[words - 1], &context->bump[words]);
 }
 
+/* So many blocks as one object, which is counted; NO_BLOCK where there are none. */
+static uint32_t take_large(Context *context, uint64_t count) {
+    Heap *heap = context->heap;
+    esk_lock(heap);
+    uint32_t first = take_blocks(heap, count);
+    if (first != NO_BLOCK) {
+        heap->blocks[first] = (Block){.kind = BLOCK_LARGE, .resident = 1, .span = (uint32_t)count};
+        for (uint64_t i = 1; i < count; i++)
+            heap->blocks[first + i] = (Block){.kind = BLOCK_TAIL, .resident = 1, .span = (uint32_t)i};
+        esk_touch(heap, first);
+        memset(esk_bitmap(heap->allocated, first), 0, BITMAP_WORDS * 8);
+        esk_bitmap(heap->allocated, first)[0] = 1;
+        heap->since += count * BLOCK_BYTES;
+        heap->handed_out += count * BLOCK_BYTES;
+        const HeapWatcher *watching = esk_watcher();
+        if (watching)
+            watching->allocated(context, heap->base + (uint64_t)first * BLOCK_BYTES, count * BLOCK_BYTES);
+    }
+    esk_unlock(heap);
+    return first;
+}
+
 static void *allocate_large(Context *context, uint64_t bytes) {
     Heap *heap = context->heap;
     if (bytes > heap->limit * BLOCK_BYTES) esk_out_of_memory(context, bytes);
     uint64_t count = (bytes + BLOCK_BYTES - 1) >> BLOCK_SHIFT;
     count_request(context, count * BLOCK_BYTES);
-    uint32_t first = take_blocks(heap, count);
+    uint32_t first = take_large(context, count);
     if (first == NO_BLOCK) {
         esk_collect_at_limit(context);
-        first = take_blocks(heap, count);
+        first = take_large(context, count);
         if (first == NO_BLOCK) esk_out_of_memory(context, bytes);
     }
-    heap->blocks[first] = (Block){.kind = BLOCK_LARGE, .resident = 1, .span = (uint32_t)count};
-    for (uint64_t i = 1; i < count; i++)
-        heap->blocks[first + i] = (Block){.kind = BLOCK_TAIL, .resident = 1, .span = (uint32_t)i};
-    esk_touch(heap, first);
-    memset(esk_bitmap(heap->allocated, first), 0, BITMAP_WORDS * 8);
-    esk_bitmap(heap->allocated, first)[0] = 1;
-    heap->since += count * BLOCK_BYTES;
-    heap->handed_out += count * BLOCK_BYTES;
-    const HeapWatcher *watching = esk_watcher();
-    if (watching)
-        watching->allocated(context, heap->base + (uint64_t)first * BLOCK_BYTES, count * BLOCK_BYTES);
     return heap->base + (uint64_t)first * BLOCK_BYTES;
 }
 
 __attribute__((noinline)) static void *allocate_more(Context *context, size_t bytes) {
     Heap *heap = context->heap;
     if (bytes > LARGEST_CELL * 8) return allocate_large(context, bytes);
-    SizeClass *class = &heap->classes[heap->class_of[(bytes + 63) / 64]];
-    char *memory = class->larger.next;
-    if (memory == class->larger.end) return refill(context, class, &class->larger);
-    class->larger.next = memory + class->words * 8;
+    uint8_t number = heap->class_of[(bytes + 63) / 64];
+    SizeClass *class = &heap->classes[number];
+    Bump *bump = &context->larger[number - SMALL_WORDS];
+    char *memory = bump->next;
+    if (memory == bump->end) return refill(context, class, bump);
+    bump->next = memory + class->words * 8;
     return memory;
 }
 
@@ -321,20 +353,22 @@ void *esk_allocate(Context *context, size_t bytes, int type) {
 
 /* ---- roots and finalizers --------------------------------------------------------------------------------------- */
 
-/* Free roots are chained through their bits; as special values they mean nothing to the collector. */
 Value *esk_try_root(Context *context) {
     Heap *heap = context->heap;
+    esk_lock(heap);
     if (!heap->free_root) esk_free_dropped(context);
-    if (!heap->free_root) {
-        RootChunk *chunk = malloc(sizeof *chunk);
-        if (!chunk) return NULL;
+    RootChunk *chunk = heap->free_root ? NULL : malloc(sizeof *chunk);
+    if (chunk) {
         chunk->next = heap->roots;
         heap->roots = chunk;
-        for (size_t i = sizeof chunk->cells / sizeof *chunk->cells; i-- > 0;) esk_unroot(context, &chunk->cells[i]);
+        for (size_t i = sizeof chunk->cells / sizeof *chunk->cells; i-- > 0;) free_root(heap, &chunk->cells[i]);
     }
     Value *root = heap->free_root;
-    heap->free_root = esk_pointer(*root);
-    *root = ESK_UNDEFINED;
+    if (root) {
+        heap->free_root = esk_pointer(*root);
+        *root = ESK_UNDEFINED;
+    }
+    esk_unlock(heap);
     return root;
 }
 
@@ -366,20 +400,26 @@ void esk_unroot_later(Context *context, Value *root) {
 }
 
 void esk_unroot(Context *context, Value *root) {
-    *root = esk_make(TAG_SPECIAL, (uint64_t)(uintptr_t)context->heap->free_root);
-    context->heap->free_root = root;
+    esk_lock(context->heap);
+    free_root(context->heap, root);
+    esk_unlock(context->heap);
 }
 
 void esk_finalize(Context *context, Object *object, void (*last)(Object *)) {
     Heap *heap = context->heap;
+    esk_lock(heap);
     if (heap->finalizer_count == heap->finalizer_room) {
         uint64_t room = heap->finalizer_room ? heap->finalizer_room * 2 : 16;
         Finalizer *more = realloc(heap->finalizers, room * sizeof *more);
-        if (!more) esk_out_of_memory(context, room * sizeof *more);
+        if (!more) {
+            esk_unlock(heap);
+            esk_out_of_memory(context, room * sizeof *more);
+        }
         heap->finalizers = more;
         heap->finalizer_room = room;
     }
     heap->finalizers[heap->finalizer_count++] = (Finalizer){object, last};
+    esk_unlock(heap);
 }
 
 /* ---- what is known of it ---------------------------------------------------------------------------------------- */
@@ -392,7 +432,7 @@ int64_t esk_heap_statistic(Context *context, int64_t which) {
     case HEAP_ALLOCATED:
         number = heap->handed_out;
         for (int i = 0; i < CLASS_COUNT; i++) {
-            Bump *bump = i < SMALL_WORDS ? &context->bump[i + 1] : &heap->classes[i].larger;
+            const Bump *bump = i < SMALL_WORDS ? &context->bump[i + 1] : &context->larger[i - SMALL_WORDS];
             number -= (uint64_t)(bump->end - bump->next);
         }
         break;

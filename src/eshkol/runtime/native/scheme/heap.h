@@ -18,6 +18,8 @@
  * every store; stacks, which it need not look at again, are looked at for the young in any case.)
  *
  * Memory is handed out in runs of neighbouring free cells: context->bump[words] is the run that is being used up.
+ * Several threads may use one heap, each with a context and runs of its own. While one of them collects, all others
+ * stand still (stops.c). What they share is changed under heap->lock, which is taken only once there are several.
  * Nothing is swept cell by cell; a run is found in the bitmaps when it is needed.
  *
  * Arenas will fit in as blocks of a further kind, taken from the same pool and cut by a bump pointer of the arena.
@@ -34,7 +36,7 @@
 
 enum { BLOCK_SHIFT = 16, BLOCK_BYTES = 1 << BLOCK_SHIFT };
 enum { BLOCK_GRANULES = BLOCK_BYTES / 8, BITMAP_WORDS = BLOCK_GRANULES / 64 };
-enum { LARGEST_CELL = 4096 /* words */, LARGER_CLASSES = 26, CLASS_COUNT = SMALL_WORDS + LARGER_CLASSES };
+enum { LARGEST_CELL = 4096 /* words */, CLASS_COUNT = SMALL_WORDS + LARGER_CLASSES };
 enum { NO_BLOCK = UINT32_MAX };
 enum BlockKind { BLOCK_FREE, BLOCK_CELLS, BLOCK_LARGE, BLOCK_TAIL };
 
@@ -57,7 +59,6 @@ typedef struct {
     uint32_t block;      /* where the next run is looked for, and */
     uint32_t position;   /* from which granule on; */
     uint32_t list;       /* then in these blocks */
-    Bump larger;         /* the run that is being used up, where context->bump has none for this size */
     uint64_t starts[BITMAP_WORDS]; /* the granules where cells begin */
 } SizeClass;
 
@@ -128,7 +129,34 @@ typedef struct Heap {
     Units *units;           /* code that is collected (units.c), or null, */
     uint64_t units_base, units_extent; /* and where it lies, with its data */
     const RecordType *error_type; /* the context's; errors have return addresses in their trace */
+
+    /* threads (stops.c). `several`: whether there ever was more than one, so that locks must be taken. */
+    bool several;
+    volatile bool stopping; /* all but one are to stop */
+    volatile bool ending;   /* all but the first are to end */
+    uint64_t levels;        /* so many uses of derivative operators there have been (duals.c) */
+    Context *first;         /* the contexts of this heap, beginning with the host's */
+    struct Heap *next_shared; /* another heap of several threads (stops.c) */
+    uint64_t contexts, contexts_made; /* how many there are, and have been */
+    int64_t running;        /* how many are not stopped */
+    pthread_mutex_t lock;   /* of memory, roots and names. Who holds it neither stops nor waits for anything. */
+    pthread_mutex_t world;  /* of the contexts, and of stopping; taken after `waits` and before nothing */
+    pthread_cond_t stopped, resumed;
+    pthread_mutex_t waits;  /* of what threads wait for (waits.c), in the order in which they came: */
+    struct Waiter *waiters, *last_waiter;
+    struct Request *requests, *last_request; /* what others want done on the first thread (requests.c) */
+    struct Pool *pool;      /* threads that run tasks (tasks.c), or null */
+    volatile bool exiting;  /* another thread has called exit, with this code */
+    Value exit_code;
 } Heap;
+
+static inline void esk_lock(Heap *heap) {
+    if (heap->several) pthread_mutex_lock(&heap->lock);
+}
+static inline void esk_unlock(Heap *heap) {
+    if (heap->several) pthread_mutex_unlock(&heap->lock);
+}
+static inline bool esk_is_first(const Context *context) { return context->heap->first == context; }
 
 /* Frames that continuations share (continuation.c): those from `low` up to where the parent's begin, or to the entry.
  * An object of type TAG_CONTINUATION that no program ever sees. */
@@ -179,6 +207,13 @@ typedef struct Entry {
     jmp_buf escape;
 } Entry;
 
+/* Tasks that a context has put aside (tasks.c): items[first … end) */
+typedef struct Deque {
+    pthread_mutex_t lock;
+    Value *items;
+    uint64_t first, end, room;
+} Deque;
+
 /* region.c */
 Heap *esk_new_heap(uint64_t limit); /* null where there is no memory */
 void esk_free_heap(Context *);
@@ -193,6 +228,22 @@ const HeapWatcher *esk_watcher(void); /* who watches the heap, or null */
 void esk_free_dropped(Context *);
 _Noreturn void esk_out_of_memory(Context *, uint64_t bytes);
 uint64_t esk_heap_room(Context *); /* bytes that the limit leaves, beside the blocks in use */
+
+/* stops.c */
+void esk_set_up_threads(Context *first);
+void esk_add_context(Context *from, Context *made); /* which is stopped until esk_come_back */
+void esk_forget_sharing(Heap *);     /* it goes */
+void esk_remove_context(Context *); /* by its own thread, which does not use the heap any more */
+void esk_come_back(Context *);      /* runs again, when nobody collects */
+void esk_remain_stopped(Context *); /* from here on until esk_come_back; without an entry */
+void esk_stop_here(Context *);      /* while somebody collects */
+/* All others are stopped: true. Or another thread has collected meanwhile: false. */
+bool esk_stop_others(Context *, char *stack_low);
+void esk_let_others_go(Context *);
+bool esk_is_wanted(const Context *); /* whether esk_poll has something to do */
+void esk_want(Context *);            /* another thread's comes to esk_poll soon */
+void esk_attend(Context *);          /* what esk_poll has to do for other threads */
+void esk_let_go_of_all(Context *);   /* objects that this thread held (waits.c) */
 
 /* collect.c */
 enum { THRESHOLD = 8 << 20, LEAST_OUTSIDE = 64 << 20 /* bytes */ };
@@ -244,6 +295,9 @@ enum { FIELD_KIND, FIELD_MESSAGE, FIELD_IRRITANTS, FIELD_WHO, FIELD_TRACE, FIELD
 const uint64_t *esk_uncaught_addresses(int64_t *count);
 
 /* control.c */
+Context *esk_new_thread_context(Context *from); /* another of the same heap; null where there is no memory */
+void esk_free_thread_context(Context *);
+_Noreturn void esk_end_task(Context *, const char *why); /* the innermost entry ends, whatever handlers there are */
 void esk_stack_restored(Context *, char *low); /* the stack will end at `low` again: may overflow anew */
 
 /* continuation.c */

@@ -4,6 +4,7 @@
  * error raised. Syntax objects and environments are handles here; when the collector finds that nobody refers to one,
  * its number is put on a list that the host fetches with esk_released. */
 #include "hostcalls.h"
+#include "threads.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -101,33 +102,76 @@ static const char *caller(enum HostOperation operation) {
     }
 }
 
+typedef struct {
+    enum HostOperation operation;
+    const Value *args;
+    int64_t count;
+    Value result;
+    uint64_t failed;
+} Question;
+
+/* The host knows of the first thread alone. What another one has asked for may have been done meanwhile. */
+static void ask(Context *first, void *data) {
+    Question *question = data;
+    first->host(first, question->operation, question->args, question->count, &question->result, &question->failed);
+}
+
+/* What it answered, or the condition that it raised. */
+static Value finish(Context *context, enum HostOperation operation, const Question *question) {
+    if (question->failed == HOST_RAISES) {
+        esk_raise(context, question->result);
+    }
+    if (question->failed == HOST_EXITS) {
+        esk_exit_to_host(context, question->result);
+    }
+    if (question->failed) {
+        enum ErrorKind kind = (enum ErrorKind)(question->failed - 1);
+        bool told = esk_is(question->result, TAG_STRING);
+        const char *message = told ? message_bytes(context, question->result) : "the host failed";
+        esk_fail(context, kind, caller(operation), message, 0);
+    }
+    return question->result;
+}
+
 Value esk_ask_host(Context *context, enum HostOperation operation, const Value *args, int64_t count) {
     const char *who = caller(operation);
     if (!context->host) {
         esk_fail(context, ERROR_SYSTEM, who, "this program was built without the compiler, which is needed here", 0);
     }
-    Value result = ESK_UNSPECIFIED;
-    uint64_t failed = 0;
-    context->host(context, operation, args, count, &result, &failed);
-    if (failed == HOST_RAISES) {
-        esk_raise(context, result);
-    }
-    if (failed == HOST_EXITS) {
-        esk_exit_to_host(context, result);
-    }
-    if (failed) {
-        enum ErrorKind kind = (enum ErrorKind)(failed - 1);
-        const char *message = esk_is(result, TAG_STRING) ? message_bytes(context, result) : "the host failed";
-        esk_fail(context, kind, who, message, 0);
-    }
-    return result;
+    Question question = {operation, args, count, ESK_UNSPECIFIED, 0};
+    Held held;
+    esk_let_go(context, &held);
+    esk_on_first(context, ask, &question);
+    esk_hold_again(context, &held);
+    return finish(context, operation, &question);
+}
+
+typedef struct {
+    Closure *closure;
+    const void *entry; /* with which it was called */
+    Question question;
+} Unready;
+
+/* On the first thread; another one may have asked for the same. */
+static void make_ready(Context *first, void *data) {
+    Unready *unready = data;
+    if (__atomic_load_n(&unready->closure->entry, __ATOMIC_ACQUIRE) == unready->entry) ask(first, &unready->question);
+}
+
+static void make_ready_elsewhere(Context *context, Closure *closure) {
+    Value procedure = esk_object(closure);
+    const void *entry = __atomic_load_n(&closure->entry, __ATOMIC_ACQUIRE);
+    Unready unready = {closure, entry, {HOST_MAKE_READY, &procedure, 1, ESK_UNSPECIFIED, 0}};
+    esk_on_first(context, make_ready, &unready);
+    finish(context, HOST_MAKE_READY, &unready.question);
 }
 
 /* The arguments from the fifth on stay where they are: the host calls no Scheme code for this. */
 void esk_make_ready(Context *context, Closure *closure, int64_t count) {
     Value procedure = esk_object(closure);
     context->extra_count = count > DIRECT_ARGUMENTS ? count - DIRECT_ARGUMENTS : 0;
-    esk_ask_host(context, HOST_MAKE_READY, &procedure, 1);
+    if (esk_is_first(context)) esk_ask_host(context, HOST_MAKE_READY, &procedure, 1);
+    else make_ready_elsewhere(context, closure);
     context->extra_count = 0;
 }
 

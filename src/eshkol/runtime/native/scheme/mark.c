@@ -193,7 +193,7 @@ INLINE void mark_word(Marker *marker, Way way, uint64_t word) {
 
 /* Other threads' instrumentation must not watch this: it reads what lies between variables too. */
 #define DEFINE_MARK_WORDS(name, way)                                                                               \
-    __attribute__((no_sanitize_address, noinline)) static void name(Heap *heap, const char *from, const char *to) { \
+    __attribute__((no_sanitize_address, no_sanitize_thread, noinline)) static void name(Heap *heap, const char *from, const char *to) { \
         Marker marker = begin(heap, way);                                                                          \
         const uint64_t *word = (const uint64_t *)(((uintptr_t)from + 7) & ~(uintptr_t)7);                          \
         for (; (const char *)(word + 1) <= to; word++) mark_word(&marker, way, *word);                             \
@@ -390,15 +390,11 @@ INLINE void mark_young_ephemerons(Marker *marker, Way way) {
 }
 
 INLINE void mark_context(Context *context, Way way) {
-    Heap *heap = context->heap;
-    Marker marker = begin(heap, way);
-    int64_t count;
-    const uint64_t *addresses = esk_uncaught_addresses(&count);
-    for (int64_t i = 0; i < count; i++) mark_code(heap, way, addresses[i]);
+    Marker marker = begin(context->heap, way);
     Value *fields[] = {
         &context->handlers, &context->winders, &context->parameters, &context->raise,
         &context->input, &context->output, &context->error, &context->memory_error, &context->stack_error,
-        &context->differentiated_call,
+        &context->differentiated_call, &context->environment, &context->started,
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) mark_values(&marker, way, fields[i], 1);
     mark(&marker, way, TAG_RECORD_TYPE, (uint64_t)(uintptr_t)context->error_type);
@@ -407,6 +403,15 @@ INLINE void mark_context(Context *context, Way way) {
         mark_values(&marker, way, &entry->handlers, 5);
         mark(&marker, way, TAG_CONTINUATION, (uint64_t)(uintptr_t)entry->captured);
     }
+    finish(marker, way);
+}
+
+INLINE void mark_heap_roots(Heap *heap, Way way) {
+    Marker marker = begin(heap, way);
+    int64_t count;
+    const uint64_t *addresses = esk_uncaught_addresses(&count);
+    for (int64_t i = 0; i < count; i++) mark_code(heap, way, addresses[i]);
+    mark_values(&marker, way, &heap->exit_code, 1);
     for (RootChunk *chunk = heap->roots; chunk; chunk = chunk->next)
         mark_values(&marker, way, chunk->cells, sizeof chunk->cells / sizeof *chunk->cells);
     mark_values(&marker, way, heap->statics, heap->static_count);
@@ -417,12 +422,24 @@ INLINE void mark_context(Context *context, Way way) {
     finish(marker, way);
 }
 
-INLINE void mark_roots(Context *context, char *stack_low, Way way) {
-    mark_context(context, way);
-    mark_words(context->heap, way, (char *)context->extra, (char *)(context->extra + context->extra_count));
-    const char *base = NULL;
-    for (Entry *entry = context->entry; entry; entry = entry->outer) base = entry->base;
-    if (base) mark_words(context->heap, way, stack_low, base);
+/* Tasks that wait in the deque of a context (tasks.c). */
+INLINE void mark_deque(Heap *heap, const Deque *deque, Way way) {
+    Marker marker = begin(heap, way);
+    mark_items(&marker, way, deque->items + deque->first, deque->end - deque->first);
+    finish(marker, way);
+}
+
+INLINE void mark_roots(Context *collecting, char *stack_low, Way way) {
+    Heap *heap = collecting->heap;
+    mark_heap_roots(heap, way);
+    for (Context *context = heap->first; context; context = context->next) {
+        mark_context(context, way);
+        if (context->deque) mark_deque(heap, context->deque, way);
+        mark_words(heap, way, (char *)context->extra, (char *)(context->extra + context->extra_count));
+        const char *base = NULL;
+        for (Entry *entry = context->entry; entry; entry = entry->outer) base = entry->base;
+        if (base) mark_words(heap, way, context == collecting ? stack_low : context->stopped, base);
+    }
 }
 
 /* ---- what was written to ---------------------------------------------------------------------------------------- */

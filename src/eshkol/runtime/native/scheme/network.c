@@ -5,6 +5,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "data.h"
 #include "ports.h"
+#include "threads.h"
 
 #include <errno.h>
 
@@ -40,10 +41,6 @@ typedef struct {
     socklen_t length;
     int family;
 } Address;
-
-static void notice_interrupt(Context *context) {
-    if (context->interrupted) esk_poll(context);
-}
 
 /* A socket that does not wait, closed in other processes; or -1. */
 static int tame(int descriptor) {
@@ -131,8 +128,8 @@ static Value both_ports(Context *context, Port *in, Port *out) {
 static int await_connection(Context *context, Port *port, int64_t deadline) {
     for (;;) {
         struct pollfd wait = {.fd = port->descriptor, .events = POLLOUT};
-        int ready = poll(&wait, 1, WAIT_MILLISECONDS);
-        notice_interrupt(context); /* the port closes the socket when nobody refers to it */
+        int ready = esk_wait_for(context, &wait, 1, WAIT_MILLISECONDS);
+        esk_notice(context); /* the port closes the socket when nobody refers to it */
         if (ready > 0) {
             int error = 0;
             socklen_t length = sizeof error;
@@ -240,8 +237,8 @@ static Value tcp_accept(Context *context, const Value *args, int64_t count) {
             esk_file_error(context, who, listener->name, errno);
         if (deadline && esk_monotonic() >= deadline) return ESK_FALSE;
         struct pollfd wait = {.fd = listener->descriptor, .events = POLLIN};
-        poll(&wait, 1, WAIT_MILLISECONDS);
-        notice_interrupt(context);
+        esk_wait_for(context, &wait, 1, WAIT_MILLISECONDS);
+        esk_notice(context);
         socket_argument(context, who, args[0], true); /* a handler may have closed it */
     }
 }

@@ -2,6 +2,7 @@
  * The procedures of Scheme stand in ports.c. See ports.h. */
 #define _POSIX_C_SOURCE 200809L
 #include "ports.h"
+#include "threads.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,10 +40,6 @@ const char *esk_file_name(Context *context, const char *who, int position, Value
     }
     bytes->bytes[used] = 0;
     return (const char *)bytes->bytes;
-}
-
-static void notice_interrupt(Context *context) {
-    if (context->interrupted) esk_poll(context);
 }
 
 int64_t esk_monotonic(void) {
@@ -109,21 +106,32 @@ Value esk_port_text(Context *context, Port *port) {
 
 int (*esk_write_standard)(int32_t descriptor, const uint8_t *bytes, int64_t count);
 
+typedef struct { const Port *port; int error; } Writing;
+
+static void write_by_host(Context *first, void *data) {
+    (void)first;
+    Writing *writing = data;
+    const Port *port = writing->port;
+    writing->error = esk_write_standard(port->descriptor, port->buffer, port->at);
+}
+
 /* Writes to the port's descriptor what it can: 0, an error number, or EINTR where it has waited for some time and
  * should be called again. `*written` is how much is done. Where writing may wait, no more is written at once than a
  * descriptor that is ready takes without waiting. */
-static int write_some(const Port *port, int64_t *written) {
+static int write_some(Context *context, const Port *port, int64_t *written) {
     *written = 0;
     if ((port->flags & PORT_STANDARD) && esk_write_standard) {
-        int error = esk_write_standard(port->descriptor, port->buffer, port->at);
-        if (!error) *written = port->at;
-        return error;
+        Writing writing = {port, 0};
+        if (context) esk_on_first(context, write_by_host, &writing);
+        else write_by_host(NULL, &writing);
+        if (!writing.error) *written = port->at;
+        return writing.error;
     }
     while (*written < port->at) {
         int64_t piece = port->at - *written;
         if (port->flags & PORT_WAITS) {
             struct pollfd wait = {.fd = port->descriptor, .events = POLLOUT};
-            if (poll(&wait, 1, WAIT_MILLISECONDS) <= 0) return EINTR;
+            if (esk_wait_for(context, &wait, 1, WAIT_MILLISECONDS) <= 0) return EINTR;
             if (piece > SURE_PIECE) piece = SURE_PIECE;
         }
         ssize_t n = write(port->descriptor, port->buffer + *written, (size_t)piece);
@@ -138,10 +146,10 @@ bool esk_port_mid_line(const Port *port) {
 }
 
 /* Writes once, and keeps what could not be written. */
-static int flush_once(Port *port) {
+static int flush_once(Context *context, Port *port) {
     int64_t written;
     uint32_t mid_line = esk_port_mid_line(port) ? PORT_MID_LINE : 0;
-    int error = write_some(port, &written);
+    int error = write_some(context, port, &written);
     memmove(port->buffer, port->buffer + written, (size_t)(port->at - written));
     port->at -= written;
     port->flags = (port->flags & ~(uint32_t)PORT_MID_LINE) | mid_line;
@@ -150,9 +158,9 @@ static int flush_once(Port *port) {
 
 void esk_port_flush(Context *context, const char *who, Port *port) {
     while (port->descriptor >= 0 && port->at > 0) {
-        int error = flush_once(port);
+        int error = flush_once(context, port);
         if (error == EINTR) {
-            notice_interrupt(context);
+            esk_notice(context);
             notice_deadline(context, who ? who : "write", port);
         } else if (error) {
             port->at = 0; /* what cannot be written will not be tried for ever */
@@ -208,12 +216,16 @@ static void wait_for_input(Context *context, Port *port) {
     notice_deadline(context, "read", port); /* also of who sends byte by byte */
     if (poll(&wait, 1, 0) > 0) return;
     Value output = esk_standard_port(context, 1);
-    if (port->flags & PORT_STANDARD) esk_port_flush(context, NULL, esk_pointer(output)); /* the prompt */
+    if (port->flags & PORT_STANDARD) { /* the prompt */
+        esk_hold(context, esk_pointer(output));
+        esk_port_flush(context, NULL, esk_pointer(output));
+        esk_release(context);
+    }
     do {
-        notice_interrupt(context);
+        esk_notice(context);
         notice_deadline(context, "read", port);
         wait.fd = port->descriptor; /* a handler may have closed it */
-    } while (port->descriptor >= 0 && poll(&wait, 1, WAIT_MILLISECONDS) <= 0);
+    } while (port->descriptor >= 0 && esk_wait_for(context, &wait, 1, WAIT_MILLISECONDS) <= 0);
 }
 
 bool esk_port_fill(Context *context, Port *port) {
@@ -239,7 +251,7 @@ bool esk_port_fill(Context *context, Port *port) {
         }
         if (errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK)
             esk_file_error(context, "read", port->name, errno);
-        notice_interrupt(context);
+        esk_notice(context);
     }
 }
 
@@ -301,7 +313,7 @@ static void finalize_port(Object *object) {
     if (port->descriptor >= 0) {
         if (port->flags & PORT_OUTPUT)
             for (int tries = 0, error = EINTR; error == EINTR && port->at > 0 && tries < FINAL_TRIES; tries++)
-                error = flush_once(port);
+                error = flush_once(NULL, port);
         if (!(port->flags & PORT_STANDARD)) close(port->descriptor);
         port->descriptor = -1;
     }
@@ -327,7 +339,7 @@ static int open_descriptor(Context *context, const char *path, uint32_t flags) {
             return -1;
         }
         if (errno == EINTR) {
-            notice_interrupt(context);
+            esk_notice(context);
         } else if ((errno == EMFILE || errno == ENFILE) && !collected) { /* forgotten ports hold descriptors */
             esk_collect(context);
             collected = true;
@@ -399,7 +411,9 @@ void esk_close_port(Context *context, const char *who, Port *port) {
 
 /* ---- the standard ports ----------------------------------------------------------------------------------------- */
 
+/* All threads have the same. The first one makes them before there are others (tasks.c). */
 Value esk_standard_port(Context *context, int which) {
+    context = context->heap->first;
     if (!context->standard) {
         Value ports[3];
         static const char *const names[] = {"standard input", "standard output", "standard error"};
@@ -427,7 +441,7 @@ int esk_flush_standard_ports(Context *context) {
         Port *port = esk_pointer(esk_standard_port(context, i));
         int error = 0;
         while (port->descriptor >= 0 && port->at > 0 && !error) {
-            error = flush_once(port);
+            error = flush_once(context, port);
             if (error == EINTR && !context->interrupted) error = 0;
         }
         port->at = 0;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "data.h"
+#include "threads.h"
 #include "utf8.h"
 
 /* ---- arguments -------------------------------------------------------------------------------------------------- */
@@ -34,6 +35,7 @@ Port *esk_port_argument(Context *context, const char *who, const Value *args, in
     Port *port = esk_pointer(value);
     if (!esk_is(value, TAG_PORT) || (port->flags & mask) != flags)
         esk_wrong_type(context, who, at + 1, value, kind_wanted(flags));
+    esk_hold(context, port);
     if (!(port->flags & PORT_OPEN)) esk_fail(context, ERROR_FILE, who, "the port is closed", 1, value);
     return port;
 }
@@ -186,6 +188,7 @@ static Value flush_output_port(Context *context, const Value *args, int64_t coun
     Value v = count ? args[0] : *current_port(context, 1);
     if (!port_has(v, PORT_OUTPUT)) esk_wrong_type(context, who, 1, v, "an output port");
     if (!port_has(v, PORT_OPEN)) esk_fail(context, ERROR_FILE, who, "the port is closed", 1, v);
+    esk_hold(context, esk_pointer(v));
     esk_port_flush(context, who, esk_pointer(v));
     return ESK_UNSPECIFIED;
 }
@@ -435,6 +438,31 @@ static Value write_bytevector(Context *context, const Value *args, int64_t count
     return ESK_UNSPECIFIED;
 }
 
+/* ---- several threads -------------------------------------------------------------------------------------------- */
+
+/* A port that esk_port_argument has given is this thread's own until the procedure ends. */
+static Value released(Context *context, Value result) {
+    esk_release(context);
+    return result;
+}
+
+#define HELD_N(name)                                                              \
+    static Value held_##name(Context *context, const Value *args, int64_t count) { \
+        return released(context, name(context, args, count));                      \
+    }
+#define HELD_1(name)                                         \
+    static Value held_##name(Context *context, Value port) { \
+        if (!esk_is(port, TAG_PORT)) return name(context, port); /* an error */ \
+        esk_hold(context, esk_pointer(port));                \
+        return released(context, name(context, port));       \
+    }
+HELD_N(read_char) HELD_N(peek_char) HELD_N(char_ready) HELD_N(read_line) HELD_N(read_string)
+HELD_N(read_u8) HELD_N(peek_u8) HELD_N(u8_ready) HELD_N(read_bytevector) HELD_N(read_bytevector_into)
+HELD_N(newline) HELD_N(fresh_line) HELD_N(write_char) HELD_N(write_string) HELD_N(write_u8)
+HELD_N(write_bytevector) HELD_N(flush_output_port)
+HELD_1(get_output_string) HELD_1(get_output_bytevector) HELD_1(close_port) HELD_1(close_input_port)
+HELD_1(close_output_port)
+
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
 const Primitive esk_ports_primitives[] = {
@@ -475,50 +503,50 @@ const Primitive esk_ports_primitives[] = {
                     "A textual port that reads the characters of the string."),
     ESK_PRIMITIVE_0("open-output-string", "(open-output-string)", open_output_string,
                     "A textual port that gathers what is written; see get-output-string."),
-    ESK_PRIMITIVE_1("get-output-string", "(get-output-string port)", get_output_string,
+    ESK_PRIMITIVE_1("get-output-string", "(get-output-string port)", held_get_output_string,
                     "All that was written to a port of open-output-string, as a new string."),
     ESK_PRIMITIVE_1("open-input-bytevector", "(open-input-bytevector bytevector)", open_input_bytevector,
                     "A binary port that reads the bytes of the bytevector."),
     ESK_PRIMITIVE_0("open-output-bytevector", "(open-output-bytevector)", open_output_bytevector,
                     "A binary port that gathers what is written; see get-output-bytevector."),
-    ESK_PRIMITIVE_1("get-output-bytevector", "(get-output-bytevector port)", get_output_bytevector,
+    ESK_PRIMITIVE_1("get-output-bytevector", "(get-output-bytevector port)", held_get_output_bytevector,
                     "All that was written to a port of open-output-bytevector, as a new bytevector."),
-    ESK_PRIMITIVE_1("close-port", "(close-port port)", close_port,
+    ESK_PRIMITIVE_1("close-port", "(close-port port)", held_close_port,
                     "Closes the port, after what is still to be written was; closing twice does no harm."),
-    ESK_PRIMITIVE_1("close-input-port", "(close-input-port port)", close_input_port, "Closes the input port."),
-    ESK_PRIMITIVE_1("close-output-port", "(close-output-port port)", close_output_port, "Closes the output port."),
-    ESK_PRIMITIVE_N("flush-output-port", "(flush-output-port [port])", 0, 1, flush_output_port,
+    ESK_PRIMITIVE_1("close-input-port", "(close-input-port port)", held_close_input_port, "Closes the input port."),
+    ESK_PRIMITIVE_1("close-output-port", "(close-output-port port)", held_close_output_port, "Closes the output port."),
+    ESK_PRIMITIVE_N("flush-output-port", "(flush-output-port [port])", 0, 1, held_flush_output_port,
                     "Writes out what the port still holds back."),
     ESK_PRIMITIVE_1("file-exists?", "(file-exists? filename)", file_exists, "Whether there is a file of that name."),
     ESK_PRIMITIVE_1("delete-file", "(delete-file filename)", delete_file, "Deletes the file."),
     ESK_PRIMITIVE_2("rename-file", "(rename-file from to)", rename_file,
                     "Gives the file another name; a file that had that name is replaced."),
-    ESK_PRIMITIVE_N("read-char", "(read-char [port])", 0, 1, read_char,
+    ESK_PRIMITIVE_N("read-char", "(read-char [port])", 0, 1, held_read_char,
                     "Takes the next character, or gives eof-object."),
-    ESK_PRIMITIVE_N("peek-char", "(peek-char [port])", 0, 1, peek_char,
+    ESK_PRIMITIVE_N("peek-char", "(peek-char [port])", 0, 1, held_peek_char,
                     "The next character, or eof-object; the port keeps it."),
-    ESK_PRIMITIVE_N("char-ready?", "(char-ready? [port])", 0, 1, char_ready,
+    ESK_PRIMITIVE_N("char-ready?", "(char-ready? [port])", 0, 1, held_char_ready,
                     "Whether read-char would answer without waiting."),
-    ESK_PRIMITIVE_N("read-line", "(read-line [port])", 0, 1, read_line,
+    ESK_PRIMITIVE_N("read-line", "(read-line [port])", 0, 1, held_read_line,
                     "The characters up to the end of the line, which is taken too, as a string; or eof-object."),
-    ESK_PRIMITIVE_N("read-string", "(read-string k [port])", 1, 2, read_string,
+    ESK_PRIMITIVE_N("read-string", "(read-string k [port])", 1, 2, held_read_string,
                     "The next k characters, or as many as there are, as a string; or eof-object."),
-    ESK_PRIMITIVE_N("read-u8", "(read-u8 [port])", 0, 1, read_u8, "Takes the next byte, or gives eof-object."),
-    ESK_PRIMITIVE_N("peek-u8", "(peek-u8 [port])", 0, 1, peek_u8, "The next byte, or eof-object; the port keeps it."),
-    ESK_PRIMITIVE_N("u8-ready?", "(u8-ready? [port])", 0, 1, u8_ready, "Whether read-u8 would answer without waiting."),
-    ESK_PRIMITIVE_N("read-bytevector", "(read-bytevector k [port])", 1, 2, read_bytevector,
+    ESK_PRIMITIVE_N("read-u8", "(read-u8 [port])", 0, 1, held_read_u8, "Takes the next byte, or gives eof-object."),
+    ESK_PRIMITIVE_N("peek-u8", "(peek-u8 [port])", 0, 1, held_peek_u8, "The next byte, or eof-object; the port keeps it."),
+    ESK_PRIMITIVE_N("u8-ready?", "(u8-ready? [port])", 0, 1, held_u8_ready, "Whether read-u8 would answer without waiting."),
+    ESK_PRIMITIVE_N("read-bytevector", "(read-bytevector k [port])", 1, 2, held_read_bytevector,
                     "The next k bytes, or as many as there are, as a bytevector; or eof-object."),
     ESK_PRIMITIVE_N("read-bytevector!", "(read-bytevector! bytevector [port [start [end]]])", 1, 4,
-                    read_bytevector_into,
+                    held_read_bytevector_into,
                     "Reads bytes into a part of the bytevector; gives their number, or eof-object."),
-    ESK_PRIMITIVE_N("newline", "(newline [port])", 0, 1, newline, "Ends a line of output."),
-    ESK_PRIMITIVE_N("fresh-line", "(fresh-line [port])", 0, 1, fresh_line,
+    ESK_PRIMITIVE_N("newline", "(newline [port])", 0, 1, held_newline, "Ends a line of output."),
+    ESK_PRIMITIVE_N("fresh-line", "(fresh-line [port])", 0, 1, held_fresh_line,
                     "Ends a line of output, unless nothing was written since the last one ended."),
-    ESK_PRIMITIVE_N("write-char", "(write-char char [port])", 1, 2, write_char, "Writes the character itself."),
-    ESK_PRIMITIVE_N("write-string", "(write-string string [port [start [end]]])", 1, 4, write_string,
+    ESK_PRIMITIVE_N("write-char", "(write-char char [port])", 1, 2, held_write_char, "Writes the character itself."),
+    ESK_PRIMITIVE_N("write-string", "(write-string string [port [start [end]]])", 1, 4, held_write_string,
                     "Writes the characters of a part of the string."),
-    ESK_PRIMITIVE_N("write-u8", "(write-u8 byte [port])", 1, 2, write_u8, "Writes the byte to a binary port."),
-    ESK_PRIMITIVE_N("write-bytevector", "(write-bytevector bytevector [port [start [end]]])", 1, 4, write_bytevector,
+    ESK_PRIMITIVE_N("write-u8", "(write-u8 byte [port])", 1, 2, held_write_u8, "Writes the byte to a binary port."),
+    ESK_PRIMITIVE_N("write-bytevector", "(write-bytevector bytevector [port [start [end]]])", 1, 4, held_write_bytevector,
                     "Writes a part of the bytevector to a binary port."),
     {0},
 };

@@ -11,6 +11,7 @@
 #include "ports.h"
 #include "python.h"
 #include "tensor_numbers.h"
+#include "threads.h"
 #include "utf8.h"
 
 enum Style { STYLE_DISPLAY, STYLE_WRITE, STYLE_SHARED, STYLE_SIMPLE };
@@ -423,6 +424,7 @@ static Value print_to(Context *context, const char *who, const Value *args, int6
     Port *port = esk_port_argument(context, who, args, count, 1, PORT_OUTPUT);
     print(context, port, args[0], style, false);
     esk_port_settle(context, port);
+    esk_release(context);
     return ESK_UNSPECIFIED;
 }
 

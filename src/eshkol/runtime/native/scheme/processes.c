@@ -7,6 +7,7 @@
 #define _DARWIN_C_SOURCE
 #include "data.h"
 #include "ports.h"
+#include "threads.h"
 
 #include <errno.h>
 
@@ -85,10 +86,6 @@ static Process *process_argument(Context *context, const char *who, Value v) {
     if (!esk_is(v, TAG_IDENTITY) || ((Object *)esk_pointer(v))->a != PROCESS_MARK)
         esk_wrong_type(context, who, 1, v, "a process");
     return esk_pointer(v);
-}
-
-static void notice_interrupt(Context *context) {
-    if (context->interrupted) esk_poll(context);
 }
 
 /* ---- starting --------------------------------------------------------------------------------------------------- */
@@ -310,7 +307,7 @@ static Value wait_for(Context *context, const Value *args, int64_t count) {
             struct timespec time = {0, (long)nap};
             nanosleep(&time, NULL);
             nap = nap * 2 < LONGEST_NAP ? nap * 2 : LONGEST_NAP;
-            notice_interrupt(context);
+            esk_notice(context);
         }
     }
     return esk_fixnum(process->status);
@@ -333,13 +330,8 @@ static Value process_number(Context *context, const Value *args, int64_t count) 
 static Value nap(Context *context, const Value *args, int64_t count) {
     (void)count;
     int64_t left = need_index(context, "sleep", 1, args[0], (int64_t)1 << 40);
-    int64_t end = esk_monotonic() + left * 1000000;
-    while ((left = end - esk_monotonic()) > 0) {
-        int64_t piece = left < WAIT_MILLISECONDS * 1000000 ? left : WAIT_MILLISECONDS * 1000000;
-        struct timespec time = {0, (long)piece};
-        nanosleep(&time, NULL);
-        notice_interrupt(context);
-    }
+    const uint64_t place = 0; /* nobody else knows it */
+    esk_wait(context, &place, 0, esk_monotonic() + left * 1000000);
     return ESK_UNSPECIFIED;
 }
 
@@ -414,8 +406,8 @@ static Value communicate(Context *context, const Value *args, int64_t count) {
             {.fd = outputs[0].port ? outputs[0].port->descriptor : -1, .events = POLLIN},
             {.fd = outputs[1].port ? outputs[1].port->descriptor : -1, .events = POLLIN},
         };
-        int ready = poll(waits, 3, WAIT_MILLISECONDS);
-        notice_interrupt(context);
+        int ready = esk_wait_for(context, waits, 3, WAIT_MILLISECONDS);
+        esk_notice(context);
         if (deadline && esk_monotonic() >= deadline) stopped = "timeout";
         if (ready <= 0) continue;
         if (waits[0].revents) feed(context, &input);

@@ -1,11 +1,12 @@
-/* Python's side of the runtime: how it is opened, calls in both directions, and errors.
+/* Python's side of the runtime: how it is opened, calls of Python, and errors.
  *
- * Comes in: calls of the primitives below, of Python procedures, and (from Python) of esk_python_enter. Goes out: what
- * the other language gave; an exception of Python's is raised as an error object that has it as its cause, a condition
- * of Scheme's becomes the exception that helper `raised` makes of it. See python.h for the rules.
+ * Comes in: calls of the primitives below and of Python procedures; python_entries.c has those that Python makes. Goes
+ * out: what Python gave; an exception of Python's is raised as an error object that has it as its cause. All of it is done
+ * on the first thread (threads.h). See python.h for the rules.
  */
 #include "python.h"
 #include "hostcalls.h"
+#include "threads.h"
 
 #include <stdlib.h>
 
@@ -49,7 +50,7 @@ static void open_python(Context *context, const char *who) {
 }
 
 static inline void need_python(Context *context, const char *who) {
-    if (!context->python) open_python(context, who);
+    if (!context->heap->first->python) open_python(context, who);
 }
 
 /* ---- procedures that call Python -------------------------------------------------------------------------------- */
@@ -271,60 +272,90 @@ static int64_t count_keywords(const Call *call) {
     return found;
 }
 
-static Value call_python(Context *context, Call *call, Value who) {
-    Failure failure = {.who = who};
-    Value result = ESK_UNSPECIFIED, whole = call->list;
-    bool condition = false, done = false;
-    esk_need_stack(context, 64 << 10);
-    int64_t keywords = count_keywords(call);
-    if (keywords < 0) esk_fail(context, ERROR_TYPE, who.tag == TAG_SYMBOL ? ((Symbol *)esk_pointer(who))->name : NULL,
-                               keywords == TWICE ? "a keyword is given twice" : "a keyword needs a value behind it", 0);
+/* A call on its way to Python and back. */
+typedef struct {
+    Call *call;
+    int64_t keywords;
+    Failure failure;
+    Value result;
+    bool condition, done, differentiated;
+} Crossing;
+
+/* On the first thread: it is the only one that Python knows of. Raises nothing. */
+static void cross(Context *context, void *data) {
+    Crossing *crossing = data;
+    Call *call = crossing->call;
     char *left = esk_leave(context, __builtin_frame_address(0));
     int lock = py.PyGILState_Ensure();
     uint64_t before = context->inside; /* none where a conversion asks, as for the hash of a tensor */
     context->inside = INSIDE_HOST;
     python_drain();
     python_met_differentiated = false;
-    PyObject *found = python_results(call->function, make_call(context, call, keywords));
-    bool differentiated =
-        call->differentiated && is_python(call->handle) && context->differentiated_call.tag == TAG_PROCEDURE;
-    if (differentiated) py.PyErr_Clear();
+    PyObject *found = python_results(call->function, make_call(context, call, crossing->keywords));
+    crossing->differentiated = call->differentiated && is_python(call->handle) &&
+                               context->heap->first->differentiated_call.tag == TAG_PROCEDURE;
+    if (crossing->differentiated) py.PyErr_Clear();
     if (found) {
-        done = python_to_value(context, found, &result, &condition);
+        crossing->done = python_to_value(context, found, &crossing->result, &crossing->condition);
         py.Py_DecRef(found);
     }
-    if (!done && !condition && !differentiated) understand(context, &failure);
+    if (!crossing->done && !crossing->condition && !crossing->differentiated) understand(context, &crossing->failure);
     context->inside = before;
     py.PyGILState_Release(lock);
     esk_leave(context, left);
-    if (done) return result;
-    if (differentiated) { /* such a number lies within a list or a vector */
-        Value list = call->args ? esk_list(context, call->args, call->count) : whole;
-        Value given[] = {call->handle, list, who};
-        return esk_call(context, context->differentiated_call, given, 3);
-    }
-    if (condition) esk_raise(context, result);
-    if (failure.how == FAILURE_EXIT) esk_exit_to_host(context, failure.result);
-    esk_raise(context, failure.result);
 }
 
-static Value find_function(Context *context, const char *name, int64_t size, Value who) {
-    Failure failure = {.who = who};
-    Value result = ESK_FALSE;
-    bool condition = false, done = false;
+static Value call_python(Context *context, Call *call, Value who) {
+    Crossing crossing = {.call = call, .failure = {.who = who}, .result = ESK_UNSPECIFIED};
+    Value whole = call->list;
+    esk_need_stack(context, 64 << 10);
+    int64_t keywords = count_keywords(call);
+    if (keywords < 0) esk_fail(context, ERROR_TYPE, who.tag == TAG_SYMBOL ? ((Symbol *)esk_pointer(who))->name : NULL,
+                               keywords == TWICE ? "a keyword is given twice" : "a keyword needs a value behind it", 0);
+    crossing.keywords = keywords;
+    Held held;
+    esk_let_go(context, &held);
+    esk_on_first(context, cross, &crossing);
+    esk_hold_again(context, &held);
+    if (crossing.done) return crossing.result;
+    if (crossing.differentiated) { /* such a number lies within a list or a vector */
+        Value list = call->args ? esk_list(context, call->args, call->count) : whole;
+        Value given[] = {call->handle, list, who};
+        return esk_call(context, context->heap->first->differentiated_call, given, 3);
+    }
+    if (crossing.condition) esk_raise(context, crossing.result);
+    if (crossing.failure.how == FAILURE_EXIT) esk_exit_to_host(context, crossing.failure.result);
+    esk_raise(context, crossing.failure.result);
+}
+
+typedef struct {
+    const char *name;
+    int64_t size;
+    Crossing crossing;
+} Search;
+
+static void search(Context *context, void *data) {
+    Search *search = data;
+    Crossing *crossing = &search->crossing;
     int lock = py.PyGILState_Ensure();
     uint64_t before = context->inside;
     context->inside = INSIDE_HOST;
-    PyObject *found = python_call_1(helpers.find, py.PyUnicode_DecodeUTF8(name, size, "replace"));
+    PyObject *found = python_call_1(helpers.find, py.PyUnicode_DecodeUTF8(search->name, search->size, "replace"));
     if (found) {
-        done = python_to_value(context, found, &result, &condition);
+        crossing->done = python_to_value(context, found, &crossing->result, &crossing->condition);
         py.Py_DecRef(found);
     }
-    if (!done && !condition) understand(context, &failure);
+    if (!crossing->done && !crossing->condition) understand(context, &crossing->failure);
     context->inside = before;
     py.PyGILState_Release(lock);
-    if (!done) esk_raise(context, condition ? result : failure.result);
-    return python_is_procedure(result) ? ((Closure *)esk_pointer(result))->captured[0] : result;
+}
+
+static Value find_function(Context *context, const char *name, int64_t size, Value who) {
+    Search wanted = {name, size, {.failure = {.who = who}, .result = ESK_FALSE}};
+    const Crossing *found = &wanted.crossing;
+    esk_on_first(context, search, &wanted);
+    if (!found->done) esk_raise(context, found->condition ? found->result : found->failure.result);
+    return python_is_procedure(found->result) ? ((Closure *)esk_pointer(found->result))->captured[0] : found->result;
 }
 
 /* The function of a Python procedure; one of the library finds it now, if it has not been called yet. */
@@ -357,9 +388,9 @@ static Value python_apply(Context *context, const Value *args, int64_t count) {
             esk_fail(context, ERROR_RANGE, "%python-apply", "too many arguments, more than", 1,
                      esk_fixnum(EXTRA_ARGUMENTS));
     if (list.tag != TAG_NULL) esk_wrong_type(context, "%python-apply", 2, args[1], "a list");
-    if (context->differentiated_call.tag == TAG_PROCEDURE && has_differentiated(args[1])) {
+    if (context->heap->first->differentiated_call.tag == TAG_PROCEDURE && has_differentiated(args[1])) {
         Value given[] = {function, args[1], who};
-        return esk_call(context, context->differentiated_call, given, 3);
+        return esk_call(context, context->heap->first->differentiated_call, given, 3);
     }
     return call_python(context, &call, who);
 }
@@ -401,9 +432,9 @@ Value esk_python_called(Context *context, Closure *closure, const Value *args, i
     need_python(context, who.tag == TAG_SYMBOL ? ((Symbol *)esk_pointer(who))->name : NULL);
     Value function = handle_of(context, closure);
     for (int64_t i = 0; i < count; i++)
-        if ((args[i].tag | 1) == TAG_AD_NODE && context->differentiated_call.tag == TAG_PROCEDURE) {
+        if ((args[i].tag | 1) == TAG_AD_NODE && context->heap->first->differentiated_call.tag == TAG_PROCEDURE) {
             Value given[] = {function, esk_list(context, args, count), who};
-            return esk_call(context, context->differentiated_call, given, 3);
+            return esk_call(context, context->heap->first->differentiated_call, given, 3);
         }
     Call call = {.function = python_object(function), .args = args, .count = count, .handle = function};
     return call_python(context, &call, who);
@@ -420,6 +451,24 @@ static Value python_function(Context *context, Value name) {
 enum { CACHED = 1024 };
 static struct { const char *name; PyObject *function; } cached[CACHED];
 
+typedef struct { const char *name; Value handle; unsigned place; } Found;
+
+/* With Python's lock, which also guards the table. */
+static void keep_function(Context *context, void *data) {
+    (void)context;
+    Found *found = data;
+    unsigned i = found->place;
+    int lock = py.PyGILState_Ensure();
+    while (cached[i].name && cached[i].name != found->name) i = (i + 1) % CACHED;
+    if (!cached[i].name) {
+        py.Py_IncRef(python_object(found->handle));
+        cached[i].function = python_object(found->handle);
+        __atomic_store_n(&cached[i].name, found->name, __ATOMIC_RELEASE);
+    }
+    py.PyGILState_Release(lock);
+    found->place = i;
+}
+
 static PyObject *cached_function(Context *context, const char *name) {
     need_python(context, name);
     unsigned i = (unsigned)((uint64_t)(uintptr_t)name * 0x9E3779B97F4A7C15u >> 54);
@@ -427,14 +476,9 @@ static PyObject *cached_function(Context *context, const char *name) {
     if (!cached[i].name) {
         Value handle = find_function(context, name, (int64_t)strlen(name), ESK_FALSE);
         if (!is_python(handle)) esk_fail(context, ERROR_SYSTEM, name, "what Python has registered is no function", 0);
-        int lock = py.PyGILState_Ensure(); /* which also guards the table */
-        while (cached[i].name && cached[i].name != name) i = (i + 1) % CACHED;
-        if (!cached[i].name) {
-            py.Py_IncRef(python_object(handle));
-            cached[i].function = python_object(handle);
-            cached[i].name = name;
-        }
-        py.PyGILState_Release(lock);
+        Found found = {name, handle, i};
+        esk_on_first(context, keep_function, &found);
+        i = found.place;
     }
     return cached[i].function;
 }
@@ -450,12 +494,12 @@ Value esk_tensor_apply(Context *context, const char *name, const char *who, cons
     bool differentiated = false;
     for (int64_t i = 0; i < count; i++) differentiated |= args[i].tag == TAG_DUAL || args[i].tag == TAG_AD_NODE;
     if (!differentiated) return call_python(context, &call, symbol);
-    if (context->differentiated_call.tag != TAG_PROCEDURE)
+    if (context->heap->first->differentiated_call.tag != TAG_PROCEDURE)
         esk_fail(context, ERROR_TYPE, who,
                  "derivatives of numbers and tensors together are told by (eshkol tensors), which is not there", 0);
     Value function = find_function(context, name, (int64_t)strlen(name), symbol);
     Value given[] = {function, esk_list(context, args, count), symbol};
-    return esk_call(context, context->differentiated_call, given, 3);
+    return esk_call(context, context->heap->first->differentiated_call, given, 3);
 }
 
 Value esk_python_text(Context *context, Value value, bool display) {
@@ -463,87 +507,6 @@ Value esk_python_text(Context *context, Value value, bool display) {
     need_python(context, NULL);
     Call call = {.function = helpers.text, .args = args, .count = 2};
     return call_python(context, &call, ESK_FALSE);
-}
-
-/* ---- calls of Scheme -------------------------------------------------------------------------------------------- */
-
-enum { ENTERED_VALUE, ENTERED_CONDITION, ENTERED_EXIT, FEW = 8 };
-
-/* Sets the exception that a helper makes. */
-static PyObject *fail_with(PyObject *exception) {
-    if (!exception) return NULL;
-    PyObject *type = py.PyObject_Type(exception);
-    py.PyErr_SetObject(type, exception);
-    py.Py_DecRef(type);
-    py.Py_DecRef(exception);
-    return NULL;
-}
-
-static PyObject *fail_by_condition(Context *context, Value condition) {
-    Value *root = esk_try_root(context);
-    PyObject *args = root ? py.PyTuple_New(3) : NULL, *exception = NULL;
-    if (!root) python_complain("there is no memory for a condition of Scheme that Python raises");
-    if (args) {
-        Value cause = esk_is_error(context, condition) ? esk_cause(condition) : ESK_FALSE;
-        PyObject *known = is_python(cause) ? python_object(cause) : helpers.none;
-        py.Py_IncRef(known);
-        *root = condition;
-        py.PyTuple_SetItem(args, 0, py.PyLong_FromVoidPtr(context));
-        py.PyTuple_SetItem(args, 1, py.PyLong_FromVoidPtr(root)); /* which is the exception's from now on */
-        py.PyTuple_SetItem(args, 2, known);
-        exception = py.PyObject_CallObject(helpers.raised, args);
-        py.Py_DecRef(args);
-    }
-    return fail_with(exception);
-}
-
-/* Calls the procedure in a root with the objects of a tuple, on Scheme's thread and with Python's lock held: a new
- * reference, or null with an exception set. */
-PyObject *esk_python_enter(Context *context, const Value *procedure, PyObject *args) {
-    Value vector, result, few[FEW], *given = few;
-    bool condition;
-    python_drain();
-    if (!python_to_value(context, args, &vector, &condition))
-        return condition ? fail_by_condition(context, vector) : NULL;
-    int64_t count = ((Vector *)esk_pointer(vector))->length;
-    if (count > FEW) {
-        given = malloc((size_t)count * sizeof(Value));
-        if (!given) return python_complain("there is no memory for so many arguments"), NULL;
-    }
-    memcpy(given, ((Vector *)esk_pointer(vector))->items, (size_t)count * sizeof(Value));
-    uint64_t before = context->inside;
-    context->inside = INSIDE_SCHEME;
-    void *thread = py.PyEval_SaveThread();
-    uint64_t how = esk_enter_unwinding(context, *procedure, given, count, &result);
-    py.PyEval_RestoreThread(thread);
-    context->inside = before;
-    if (given != few) free(given);
-    if (how == ENTERED_VALUE) return python_from_value(context, result);
-    if (how == ENTERED_CONDITION) return fail_by_condition(context, result);
-    return fail_with(python_call_1(helpers.leaving, python_from_value(context, result)));
-}
-
-/* Somebody interrupts: if it is Python code that Scheme called, KeyboardInterrupt is raised in that thread, and true is
- * given back. With the lock held, so the thread does not leave that code meanwhile. */
-int esk_python_interrupt(Context *context, unsigned long thread) {
-    if (context->inside != INSIDE_PYTHON || !context->interrupted) return 0;
-    context->interrupted = 0;
-    context->pressed = 1;
-    py.PyThreadState_SetAsyncExc(thread, helpers.interrupt);
-    return 1;
-}
-
-/* The value in a root as Python has it, and an object as Scheme has it; on Scheme's thread, with the lock held. */
-PyObject *esk_python_take(Context *context, const Value *root) { return python_from_value(context, *root); }
-
-PyObject *esk_python_make(Context *context, Value *root, PyObject *object) {
-    Value made;
-    bool condition;
-    if (!python_to_value(context, object, &made, &condition))
-        return condition ? fail_by_condition(context, made) : NULL;
-    *root = made;
-    py.Py_IncRef(helpers.none);
-    return helpers.none;
 }
 
 /* ---- primitives ------------------------------------------------------------------------------------------------- */
@@ -561,7 +524,7 @@ static Value is_tensor(Context *context, Value value) {
 static Value set_differentiated_call(Context *context, Value procedure) {
     if (!esk_is(procedure, TAG_PROCEDURE))
         esk_wrong_type(context, "%set-differentiated-call!", 1, procedure, "a procedure");
-    context->differentiated_call = procedure;
+    context->heap->first->differentiated_call = procedure;
     return ESK_UNSPECIFIED;
 }
 

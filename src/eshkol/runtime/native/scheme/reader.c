@@ -11,6 +11,7 @@
 
 #include "lexer.h"
 #include "ports.h"
+#include "threads.h"
 #include "utf8.h"
 
 enum FrameKind {
@@ -410,7 +411,9 @@ Value esk_read_port(Context *context, Port *port) {
 }
 
 static Value read_primitive(Context *context, const Value *args, int64_t count) {
-    return esk_read_port(context, esk_port_argument(context, "read", args, count, 0, PORT_INPUT));
+    Value value = esk_read_port(context, esk_port_argument(context, "read", args, count, 0, PORT_INPUT));
+    esk_release(context);
+    return value;
 }
 
 const Primitive esk_reader_primitives[] = {

@@ -34,13 +34,13 @@ static Symbol **find(const SymbolTable *table, uint64_t hash, const char *name, 
     }
 }
 
-/* Makes room for one more name. */
-static void grow(Context *context, SymbolTable *table) {
+/* Makes room for one more name; false where there is no memory. */
+static bool grow(SymbolTable *table) {
     uint64_t room = table->slots ? table->mask + 1 : 0;
-    if (room && (table->used + 1) * 4 <= room * 3) return;
+    if (room && (table->used + 1) * 4 <= room * 3) return true;
     while (!room || (table->count + 1) * 2 > room) room = room ? room * 2 : 1024;
     Symbol **slots = calloc(room, sizeof *slots);
-    if (!slots) esk_out_of_memory(context, room * sizeof *slots);
+    if (!slots) return false;
     for (uint64_t i = 0; table->slots && i <= table->mask; i++) {
         Symbol *symbol = table->slots[i];
         if (!symbol || symbol == DROPPED) continue;
@@ -50,6 +50,7 @@ static void grow(Context *context, SymbolTable *table) {
     }
     free(table->slots);
     *table = (SymbolTable){slots, room - 1, table->count, table->count};
+    return true;
 }
 
 static Symbol *make(Context *context, int type, const char *name, int64_t count, uint64_t hash) {
@@ -79,17 +80,24 @@ static void note_new(Heap *heap, Symbol *symbol) {
 
 static Value intern(Context *context, SymbolTable *table, int type, const char *name, int64_t count) {
     uint64_t hash = hash_name(name, count);
-    if (table->slots) {
-        Symbol *known = *find(table, hash, name, count);
-        if (known && known != DROPPED) return esk_object(known);
-    }
+    Heap *heap = context->heap;
+    esk_lock(heap);
+    Symbol *known = table->slots ? *find(table, hash, name, count) : NULL;
+    esk_unlock(heap);
+    if (known && known != DROPPED) return esk_object(known);
     Symbol *symbol = make(context, type, name, count, hash);
-    grow(context, table); /* the table is as it was, or collections dropped some: look again */
-    Symbol **slot = find(table, hash, name, count);
-    table->used += *slot != DROPPED;
-    table->count++;
-    *slot = symbol;
-    note_new(context->heap, symbol);
+    esk_lock(heap);
+    bool grown = grow(table); /* the table is as it was, or collections dropped some: look again */
+    Symbol **slot = grown ? find(table, hash, name, count) : NULL;
+    if (grown && *slot && *slot != DROPPED) symbol = *slot; /* another thread has made it */
+    else if (grown) {
+        table->used += *slot != DROPPED;
+        table->count++;
+        *slot = symbol;
+        note_new(heap, symbol);
+    }
+    esk_unlock(heap);
+    if (!grown) esk_out_of_memory(context, table->mask * sizeof(Symbol *));
     return esk_object(symbol);
 }
 

@@ -10,6 +10,7 @@
  */
 #include "data.h"
 #include "differential.h"
+#include "threads.h"
 
 #define KINDS(X) \
     X(EQ, "eq") X(EQV, "eqv") X(EQUAL, "equal") X(STRING, "string") X(STRING_CI, "string-ci") X(CUSTOM, "custom")
@@ -33,7 +34,7 @@ typedef struct {
 
 typedef struct {
     Value key, value; /* a hole: the key is HOLE */
-} Entry;
+} TableEntry;
 
 typedef struct {
     Object head;    /* count: the four values; flags: FLAG_DIFFERENTIATED */
@@ -53,9 +54,9 @@ enum { FLAG_DIFFERENTIATED = 64 }; /* a key is a differentiated number: found as
 #define HOLE esk_special(HOLE_NUMBER)
 enum { HOLE_NUMBER = 0x401E }; /* no value of the language */
 
-static inline Entry *entries_of(const Table *t) { return (Entry *)((Vector *)esk_pointer(t->entries))->items; }
+static inline TableEntry *entries_of(const Table *t) { return (TableEntry *)((Vector *)esk_pointer(t->entries))->items; }
 static inline Slot *slots_of(const Table *t) { return (Slot *)((Bytevector *)esk_pointer(t->slots))->bytes; }
-static inline bool is_hole(const Entry *e) { return esk_is(e->key, TAG_SPECIAL) && e->key.bits == HOLE_NUMBER; }
+static inline bool is_hole(const TableEntry *e) { return esk_is(e->key, TAG_SPECIAL) && e->key.bits == HOLE_NUMBER; }
 
 /* Of so many slots at most five eighths are taken. */
 static inline uint64_t room_of(uint64_t slots) { return slots / 8 * 5; }
@@ -120,7 +121,7 @@ static bool same_key(Context *c, uint64_t kind, Value a, Value b) {
 static int64_t find(Context *c, const Table *t, Value key, uint32_t hash) {
     if (!t->live) return -1;
     const Slot *slots = slots_of(t);
-    const Entry *entries = entries_of(t);
+    const TableEntry *entries = entries_of(t);
     uint64_t kind = t->kind;
     uint32_t mask = t->mask, i = hash & mask;
     key = essence(kind, key);
@@ -149,8 +150,8 @@ static Value scratch_numbers(Context *c, uint32_t count) {
 }
 
 /* The entries without holes, written to `to` (which may be their own place); where each went goes to `moved`. */
-static uint32_t close_holes(const Table *t, Entry *to, uint32_t *moved) {
-    const Entry *from = entries_of(t);
+static uint32_t close_holes(const Table *t, TableEntry *to, uint32_t *moved) {
+    const TableEntry *from = entries_of(t);
     uint32_t used = 0;
     for (uint32_t i = 0; i < t->used; i++) {
         moved[i] = used;
@@ -163,11 +164,11 @@ static uint32_t close_holes(const Table *t, Entry *to, uint32_t *moved) {
 static void compact(Context *c, Table *t) {
     Value memory = scratch_numbers(c, t->used);
     uint32_t *moved = (uint32_t *)((Bytevector *)esk_pointer(memory))->bytes;
-    Entry *entries = entries_of(t);
+    TableEntry *entries = entries_of(t);
     Slot *slots = slots_of(t);
     uint32_t used = close_holes(t, entries, moved);
     esk_all_written(c, (Value *)entries, 2 * (int64_t)used);
-    for (uint32_t i = used; i < t->used; i++) entries[i] = (Entry){HOLE, HOLE};
+    for (uint32_t i = used; i < t->used; i++) entries[i] = (TableEntry){HOLE, HOLE};
     for (uint64_t i = 0; i <= t->mask; i++)
         if (slots[i].entry) slots[i].entry = moved[slots[i].entry - 1] + 1;
     t->used = used;
@@ -182,7 +183,7 @@ static void build(Context *c, const Table *from, Table *to, uint64_t slot_count)
     uint32_t used = from->live, mask = (uint32_t)(slot_count - 1);
     if (used) {
         const Slot *old_slots = slots_of(from);
-        Entry *new = (Entry *)((Vector *)esk_pointer(entries))->items;
+        TableEntry *new = (TableEntry *)((Vector *)esk_pointer(entries))->items;
         Slot *new_slots = (Slot *)((Bytevector *)esk_pointer(slots))->bytes;
         uint32_t *moved = NULL;
         if (used < from->used) {
@@ -190,7 +191,7 @@ static void build(Context *c, const Table *from, Table *to, uint64_t slot_count)
             moved = (uint32_t *)((Bytevector *)esk_pointer(memory))->bytes;
             close_holes(from, new, moved);
         } else {
-            memcpy(new, entries_of(from), used * sizeof(Entry));
+            memcpy(new, entries_of(from), used * sizeof(TableEntry));
         }
         for (uint64_t i = 0; i <= from->mask; i++) { /* in this order the new slots are taken almost in order, too */
             uint32_t entry = old_slots[i].entry;
@@ -223,7 +224,7 @@ static void make_room(Context *c, Table *t) {
 static inline void add(Context *c, Table *t, Value key, uint32_t hash, Value value) {
     if (t->used == t->room) make_room(c, t);
     if (is_differentiated(key) && (t->kind == KIND_EQV || t->kind == KIND_EQUAL)) t->head.flags |= FLAG_DIFFERENTIATED;
-    Entry *entry = &entries_of(t)[t->used];
+    TableEntry *entry = &entries_of(t)[t->used];
     esk_store(c, &entry->key, key);
     esk_store(c, &entry->value, value);
     take_slot(slots_of(t), t->mask, hash, t->used++);
@@ -232,8 +233,8 @@ static inline void add(Context *c, Table *t, Value key, uint32_t hash, Value val
 
 static void remove_slot(Table *t, uint32_t gap) {
     Slot *slots = slots_of(t);
-    Entry *entries = entries_of(t);
-    entries[slots[gap].entry - 1] = (Entry){HOLE, HOLE};
+    TableEntry *entries = entries_of(t);
+    entries[slots[gap].entry - 1] = (TableEntry){HOLE, HOLE};
     t->live--;
     while (t->used && is_hole(&entries[t->used - 1])) t->used--;
     /* no marks of deletion: what follows moves up, as far as its hash allows */
@@ -254,6 +255,20 @@ static Value new_table(Context *c, uint64_t kind) {
     t->kind = kind;
     t->used = t->live = t->room = t->mask = 0;
     return esk_object(t);
+}
+
+/* ---- several threads -------------------------------------------------------------------------------------------- */
+
+/* One thread at a time uses a table; where it is none, that is an error anyway. */
+static bool hold(Context *c, Value table) {
+    if (!c->heap->several || !esk_is(table, TAG_TABLE)) return false;
+    esk_hold_slowly(c, esk_pointer(table));
+    return true;
+}
+
+static Value released(Context *c, bool held, Value result) {
+    if (held) esk_release(c);
+    return result;
 }
 
 /* ---- primitives ------------------------------------------------------------------------------------------------- */
@@ -340,7 +355,8 @@ Value esk_new_equal_table(Context *c) { return new_table(c, KIND_EQUAL); }
 
 void esk_table_put(Context *c, Value table, Value key, Value value) {
     Value args[] = {table, key, value};
-    table_set(c, args, 3);
+    bool held = hold(c, table);
+    released(c, held, table_set(c, args, 3));
 }
 
 int64_t esk_table_size(Value table) { return ((Table *)esk_pointer(table))->live; }
@@ -363,7 +379,7 @@ static Value as_list(Context *c, const char *who, Value v, int what) {
     Table *t = need_table(c, who, v);
     Value list = ESK_NULL;
     for (uint32_t i = t->used; i > 0; i--) {
-        Entry *e = &entries_of(t)[i - 1];
+        TableEntry *e = &entries_of(t)[i - 1];
         if (is_hole(e)) continue;
         Value item = what == WALK_KEYS ? e->key : what == WALK_VALUES ? e->value : esk_cons(c, e->key, e->value);
         list = esk_cons(c, item, list);
@@ -384,10 +400,10 @@ static Value entry_next(Context *c, Value v, Value index) {
     return i < t->used ? esk_fixnum((int64_t)i) : ESK_FALSE;
 }
 
-static Entry *need_entry(Context *c, Value v, Value index) {
+static TableEntry *need_entry(Context *c, Value v, Value index) {
     Table *t = need_table(c, "hash-table-walk", v);
     int64_t i = need_index(c, "hash-table-walk", 2, index, t->used);
-    Entry *e = &entries_of(t)[i];
+    TableEntry *e = &entries_of(t)[i];
     if (is_hole(e)) esk_fail(c, ERROR_RANGE, "hash-table-walk", "the entry was deleted in the meantime", 1, index);
     return e;
 }
@@ -464,40 +480,62 @@ static Value set_table_extra(Context *c, const Value *args, int64_t count) {
     return ESK_UNSPECIFIED;
 }
 
+/* ---- the primitives, for several threads ------------------------------------------------------------------ */
+
+#define HELD_1(name)                                   \
+    static Value held_##name(Context *c, Value table) { \
+        bool held = hold(c, table);                    \
+        return released(c, held, name(c, table));      \
+    }
+#define HELD_2(name)                                                \
+    static Value held_##name(Context *c, Value table, Value other) { \
+        bool held = hold(c, table);                                 \
+        return released(c, held, name(c, table, other));            \
+    }
+#define HELD_N(name)                                                          \
+    static Value held_##name(Context *c, const Value *args, int64_t count) { \
+        bool held = hold(c, args[0]);                                         \
+        return released(c, held, name(c, args, count));                       \
+    }
+HELD_1(table_count) HELD_1(table_clear) HELD_1(table_copy) HELD_1(table_keys) HELD_1(table_values) HELD_1(table_to_alist) HELD_1(entry_limit)
+HELD_2(table_delete) HELD_2(table_contains) HELD_2(entry_next) HELD_2(entry_key) HELD_2(entry_value) HELD_2(table_extra)
+HELD_N(table_ref) HELD_N(table_set) HELD_N(entry_set) HELD_N(table_candidate) HELD_N(table_add)
+HELD_N(table_remove) HELD_N(set_table_extra)
+
 const Primitive esk_tables_primitives[] = {
     ESK_PRIMITIVE_1("hash-table?", "(hash-table? object)", table_p, "Whether object is a hash table."),
     ESK_PRIMITIVE_N("%make-table", "(%make-table kind weak? [size])", 2, 3, make_table,
                     "A new table of the kind eq, eqv, equal, string, string-ci or custom, with room for size entries."),
     ESK_PRIMITIVE_1("%table-kind", "(%table-kind table)", table_kind, "The kind of table, a symbol."),
-    ESK_PRIMITIVE_N("%table-ref", "(%table-ref table key default)", 3, 3, table_ref,
+    ESK_PRIMITIVE_N("%table-ref", "(%table-ref table key default)", 3, 3, held_table_ref,
                     "The value of key in table, or default."),
-    ESK_PRIMITIVE_N("%table-set!", "(%table-set! table key value)", 3, 3, table_set, "Make value the value of key."),
-    ESK_PRIMITIVE_2("%table-delete!", "(%table-delete! table key)", table_delete,
+    ESK_PRIMITIVE_N("%table-set!", "(%table-set! table key value)", 3, 3, held_table_set, "Make value the value of key."),
+    ESK_PRIMITIVE_2("%table-delete!", "(%table-delete! table key)", held_table_delete,
                     "Remove key and its value; whether it was there."),
-    ESK_PRIMITIVE_2("%table-contains?", "(%table-contains? table key)", table_contains, "Whether key is in table."),
-    ESK_PRIMITIVE_1("%table-count", "(%table-count table)", table_count, "How many keys are in table."),
-    ESK_PRIMITIVE_1("%table-clear!", "(%table-clear! table)", table_clear, "Remove all keys."),
-    ESK_PRIMITIVE_1("%table-copy", "(%table-copy table)", table_copy, "A new table with the same keys and values."),
-    ESK_PRIMITIVE_1("%table-keys", "(%table-keys table)", table_keys, "The list of keys, in the order of insertion."),
-    ESK_PRIMITIVE_1("%table-values", "(%table-values table)", table_values,
+    ESK_PRIMITIVE_2("%table-contains?", "(%table-contains? table key)", held_table_contains, "Whether key is in table."),
+    ESK_PRIMITIVE_1("%table-count", "(%table-count table)", held_table_count, "How many keys are in table."),
+    ESK_PRIMITIVE_1("%table-clear!", "(%table-clear! table)", held_table_clear, "Remove all keys."),
+    ESK_PRIMITIVE_1("%table-copy", "(%table-copy table)", held_table_copy, "A new table with the same keys and values."),
+    ESK_PRIMITIVE_1("%table-keys", "(%table-keys table)", held_table_keys, "The list of keys, in the order of insertion."),
+    ESK_PRIMITIVE_1("%table-values", "(%table-values table)", held_table_values,
                     "The list of values, in the order of keys."),
-    ESK_PRIMITIVE_1("%table->alist", "(%table->alist table)", table_to_alist, "The list of pairs of key and value."),
-    ESK_PRIMITIVE_1("%table-entry-limit", "(%table-entry-limit table)", entry_limit,
+    ESK_PRIMITIVE_1("%table->alist", "(%table->alist table)", held_table_to_alist, "The list of pairs of key and value."),
+    ESK_PRIMITIVE_1("%table-entry-limit", "(%table-entry-limit table)", held_entry_limit,
                     "The indices of entries are below this."),
-    ESK_PRIMITIVE_2("%table-entry-next", "(%table-entry-next table index)", entry_next,
+    ESK_PRIMITIVE_2("%table-entry-next", "(%table-entry-next table index)", held_entry_next,
                     "The index of the first entry from index on, or #f."),
-    ESK_PRIMITIVE_2("%table-entry-key", "(%table-entry-key table index)", entry_key, "The key of an entry."),
-    ESK_PRIMITIVE_2("%table-entry-value", "(%table-entry-value table index)", entry_value, "The value of an entry."),
-    ESK_PRIMITIVE_N("%table-entry-set!", "(%table-entry-set! table index value)", 3, 3, entry_set,
+    ESK_PRIMITIVE_2("%table-entry-key", "(%table-entry-key table index)", held_entry_key, "The key of an entry."),
+    ESK_PRIMITIVE_2("%table-entry-value", "(%table-entry-value table index)", held_entry_value, "The value of an entry."),
+    ESK_PRIMITIVE_N("%table-entry-set!", "(%table-entry-set! table index value)", 3, 3, held_entry_set,
                     "Make value the value of an entry."),
-    ESK_PRIMITIVE_N("%table-candidate", "(%table-candidate table hash after)", 3, 3, table_candidate,
+    ESK_PRIMITIVE_N("%table-candidate", "(%table-candidate table hash after)", 3, 3, held_table_candidate,
                     "The index of an entry with this hash; of the next one, where after is such an index and not #f."),
-    ESK_PRIMITIVE_N("%table-add!", "(%table-add! table hash key value)", 4, 4, table_add,
+    ESK_PRIMITIVE_N("%table-add!", "(%table-add! table hash key value)", 4, 4, held_table_add,
                     "Add an entry to a custom table that does not have the key."),
-    ESK_PRIMITIVE_N("%table-remove!", "(%table-remove! table hash index)", 3, 3, table_remove,
+    ESK_PRIMITIVE_N("%table-remove!", "(%table-remove! table hash index)", 3, 3, held_table_remove,
                     "Remove an entry of a custom table; whether it had this hash."),
-    ESK_PRIMITIVE_2("%table-extra", "(%table-extra table k)", table_extra,
+    ESK_PRIMITIVE_2("%table-extra", "(%table-extra table k)", held_table_extra,
                     "What the library keeps with table; k: 0 or 1."),
-    ESK_PRIMITIVE_N("%set-table-extra!", "(%set-table-extra! table k object)", 3, 3, set_table_extra,
+    ESK_PRIMITIVE_N("%set-table-extra!", "(%set-table-extra! table k object)", 3, 3, held_set_table_extra,
                     "Keep object with table; k: 0 or 1."),
     {0}};

@@ -176,6 +176,8 @@ enum { SPILL_WORDS = 1024 /* of a call of compiled code that have no register */
 /* Whose code runs: the host's own (the expander, the compilers), Scheme code, or Python code that Scheme called. */
 enum { INSIDE_HOST, INSIDE_SCHEME, INSIDE_PYTHON };
 enum { DIRECT_ARGUMENTS = 4, EXTRA_ARGUMENTS = 1 << 16 /* of one call */ };
+enum { ESK_MOST_HELD = 4 /* objects that a thread has for itself, one within the use of another */ };
+enum { LARGER_CLASSES = 26 /* sizes of objects of more than SMALL_WORDS that share blocks */ };
 
 /* Both are loaded at once, at every allocation: never from two cache lines. */
 typedef struct { _Alignas(16) char *next; char *end; } Bump;
@@ -211,12 +213,27 @@ typedef struct Context {
     uint64_t entries;        /* so many there have been */
     int64_t extra_count;     /* how much of extra the collector must look at */
     uint64_t identities;     /* a counter for hashes and names that must differ */
-    uint64_t levels;         /* so many uses of derivative operators there have been (duals.c) */
+    Bump larger[LARGER_CLASSES]; /* as `bump`, for larger objects */
     struct FastTable *fast;  /* compiled derivatives (fast_table.c), or null */
     Value *standard;         /* a root: vector of the ports that the process began with, or null before they are used */
     Value differentiated_call; /* the library's procedure for calls of Python with differentiated numbers, or #f */
     const void *python;      /* python.c's, or null before a program has asked for Python */
     void *host_data;
+    /* of a heap that several threads use (stops.c, threads.c) */
+    struct Context *next;    /* another context of the heap */
+    uint64_t number;         /* which one it is: the first, from 0, is the one that the host enters */
+    char *stopped;           /* while it is stopped: the lowest address of its stack that counts; null while it runs */
+    struct Waiter *waiter;   /* what it waits for, or null */
+    struct TaskFrame *tasks; /* what it runs, the innermost first (tasks.c) */
+    struct Deque *deque;     /* what it has put aside for whoever has nothing to do, or null */
+    Value environment;       /* the dynamic environment that was asked for last, or #f */
+    Value started;           /* of a thread's context: what it begins with */
+    bool in_pool;            /* whether it takes tasks from the deques */
+    volatile bool cancelled; /* what it runs is to end; */
+    bool cancelling;         /* and is ending */
+    uint32_t held_count;     /* objects that no other thread may use now (threads.h) */
+    Object *held[ESK_MOST_HELD];
+    jmp_buf *end;            /* of a thread's context: where the thread ends */
     void (*host)(struct Context *, int64_t operation, const Value *args, int64_t count, Value *result,
                  uint64_t *failed);
 } Context;
@@ -233,7 +250,7 @@ enum { CARD_SHIFT = 7 };
 
 static inline void esk_written(Context *context, const void *place) {
     if ((uint64_t)((const char *)place - context->region) < context->region_bytes) /* it may be static */
-        context->cards[(uintptr_t)place >> CARD_SHIFT] = 1;
+        __atomic_store_n(&context->cards[(uintptr_t)place >> CARD_SHIFT], 1, __ATOMIC_RELAXED); /* others may, too */
 }
 static inline void esk_all_written(Context *context, const Value *from, int64_t count) {
     const uintptr_t step = (uintptr_t)1 << CARD_SHIFT, end = (uintptr_t)(from + count);
@@ -459,7 +476,7 @@ typedef struct Primitive {
     X(transcendental) X(hyperbolic) X(duals) X(tapes) X(jets) X(number_text) X(strings) X(string_case) \
     X(string_search) X(chars) X(bytevectors) X(vectors) X(lists) \
     X(symbols) X(tables) X(equality) X(records) X(ephemerons) X(ports) X(reader) X(printer) X(system) X(hostcalls) \
-    X(fast_table) X(python) X(packing) X(files) X(processes) X(network) X(digests)
+    X(fast_table) X(python) X(packing) X(files) X(processes) X(network) X(digests) X(waits) X(tasks) X(atomics)
 
 int64_t esk_primitive_count(void);
 const Primitive *esk_primitive(int64_t index);
