@@ -30,11 +30,11 @@ def _all(folder: Path, pattern: str) -> list[Path]:
     return [folder / path.name for path in sorted((ROOT / folder).glob(pattern))]
 
 
-_UNITS = ("scheduler", "sequence", "launches", "graphs", "crc64")  # each a C file with its header
+_UNITS = ("scheduler", "sequence", "launches", "graphs", "crc64", "scratch")  # each a C file with its header
 _FOLDERS = (FRONT, LINEAR, FOURIER, ORDER, SCHEME, PROFILING)
 SOURCES = (*(NATIVE / f"{name}.c" for name in _UNITS), *(path for folder in _FOLDERS for path in _all(folder, "*.c")))
 HEADERS = (
-    *(NATIVE / f"{name}.h" for name in (*_UNITS, "pool", "deal", "deque", "event")),
+    *(NATIVE / f"{name}.h" for name in (*_UNITS, "pool", "deal", "deque", "event", "registers", "turned")),
     *(path for folder in _FOLDERS for path in _all(folder, "*.h")),
 )  # fmt: skip
 EXECUTABLE = NATIVE / "executable"  # what only executables of Scheme programs have

@@ -722,6 +722,7 @@ __all__ = [
     "masked_select",
     "matmul",
     "matrix_exp",
+    "matrix_lstsq",
     "matrix_norm",
     "matrix_power",
     "matrix_product",
@@ -4728,6 +4729,15 @@ def matrix_exp(x: TensorLike) -> Tensor:
 
     Arguments:
         x: a tensor
+    """
+    ...
+def matrix_lstsq(x: TensorLike, b: TensorLike, rtol: builtins.float | None = None) -> Tensor:
+    """The shortest matrix that brings x · it nearest to the matrix b; `lstsq` takes vectors too.
+
+    Arguments:
+        x: a tensor
+        b: the right side
+        rtol: how large a difference is allowed, relative to the size of the numbers
     """
     ...
 def matrix_norm(

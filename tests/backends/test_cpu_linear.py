@@ -56,6 +56,83 @@ def test_what_is_solved_is_a_solution(shape, dtype):
             near(triangle @ found, b, np.abs(triangle).max() * np.abs(found).max() * n)
 
 
+@checkered(n=[385, 500, 777], dtype=[np.float32, np.float64], upper=[False, True])
+def test_factors_of_matrices_that_are_halved(n, dtype, upper):
+    x = drawn(dtype, n, n)
+    definite = x @ x.T + n * np.eye(n, dtype=dtype)
+    factor = ek.cholesky(ek.tensor(definite), upper=upper).numpy()
+    np.testing.assert_array_equal(factor, np.triu(factor) if upper else np.tril(factor))
+    wanted = scipy.linalg.cholesky(((definite + definite.T) / 2).astype(np.float64), lower=not upper)
+    assert np.abs(factor - wanted).max() <= 8 * n * np.finfo(dtype).eps * np.abs(wanted).max()
+    definite[n - 2, n - 2] = -1
+    with pytest.raises(TensorError, match="not positive definite"):
+        ek.cholesky(ek.tensor(definite), upper=upper).numpy()
+
+
+def nearest(x, b, rtol):
+    """By the definition, in twice the digits where there are any: of singular values that count."""
+    wide = np.complex128 if np.iscomplexobj(x) else np.float64
+    u, s, vh = np.linalg.svd(x.astype(wide), full_matrices=False)
+    kept = np.where(s > rtol * s.max(-1, keepdims=True), 1 / np.where(s > 0, s, 1), 0)
+    return adjoint(vh) @ (kept[..., None] * (adjoint(u) @ b.astype(wide)))
+
+
+HIGH_AND_WIDE = [
+    (1, 1),
+    (5, 3),
+    (3, 5),
+    (17, 17),
+    (2, 40, 16),
+    (2, 17, 40),
+    (200, 33),
+    (33, 200),
+    (2, 3, 8, 2),
+    (130, 70),
+]
+
+
+@checkered(shape=HIGH_AND_WIDE, dtype=DTYPES, sides=[1, 3, 40])
+def test_least_squares(shape, dtype, sides):
+    """By reflections; and where columns repeat others, the shortest of all that are as near, by singular values."""
+    *batch, rows, columns = shape
+    x, b, eps = drawn(dtype, *shape), drawn(dtype, *batch, rows, sides), float(np.finfo(dtype).eps)
+    cases = [(x, None), (x * dtype(1e-30), None), (x, 0.0), (x, 0.3)]
+    if min(rows, columns) > 2:
+        repeated = x.copy()
+        if rows >= columns:
+            repeated[..., 1] = repeated[..., 0]
+        else:
+            repeated[..., 1, :] = repeated[..., 0, :]
+        cases.append((repeated, None))
+    for given, rtol in cases:
+        found = ek.matrix_lstsq(ek.tensor(given), ek.tensor(b), rtol).numpy()
+        values = np.linalg.svd(given.astype(np.complex128), compute_uv=False)
+        cutoff = max(rows, columns) * eps if rtol is None else rtol
+        part = values / values.max(-1, keepdims=True)
+        if ((part > cutoff / 2) & (part < cutoff * 2)).any():
+            continue  # whether it counts is a matter of rounding
+        wanted = nearest(given, b, cutoff)
+        least = np.where(part > cutoff, part, 1).min()
+        size = np.abs(wanted).max() + np.abs(b).max() / (np.abs(given).max() * least)
+        assert found.dtype == dtype
+        assert np.abs(found - wanted).max() <= 40 * eps * max(rows, columns) / least * size
+
+
+def test_least_squares_that_are_broadcast_or_not_finite():
+    x, b = drawn(np.float64, 3, 1, 9, 4), drawn(np.float64, 5, 9, 2)
+    found = ek.matrix_lstsq(ek.tensor(x), ek.tensor(b)).numpy()
+    np.testing.assert_allclose(found, nearest(x, b, 1e-15), atol=1e-12)
+    wrong = b.copy()
+    wrong[2, 3, 1] = np.nan  # of a right side: it stays there
+    found = ek.matrix_lstsq(ek.tensor(x), ek.tensor(wrong)).numpy()
+    assert np.isnan(found[:, 2, :, 1]).all()
+    np.testing.assert_allclose(np.delete(found, 2, 1), np.delete(nearest(x, b, 1e-15), 2, 1), atol=1e-12)
+    np.testing.assert_allclose(found[:, 2, :, 0], nearest(x, b, 1e-15)[:, 2, :, 0], atol=1e-12)
+    x[1, 0, 2, 2] = np.inf
+    with pytest.raises(TensorError, match="NaN or infinities"):
+        ek.matrix_lstsq(ek.tensor(x), ek.tensor(b)).numpy()
+
+
 @checkered(shape=[*SIZES, (30, 9), (9, 30), (90, 40), (40, 90), (3, 0), (0, 0)], dtype=DTYPES)
 def test_factors_give_the_matrix_back(shape, dtype):
     x, n = drawn(dtype, *shape), max(shape[-2:])

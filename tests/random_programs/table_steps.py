@@ -27,7 +27,7 @@ JUMPING = frozenset({
     "remainder", "fmod", "floor_divide", "sort", "topk", "kthvalue", "median", "quantile", "unique", "heaviside",
     "searchsorted", "histogram", "max_pool1d", "max_pool2d", "global_max_pool2d", "adaptive_max_pool1d",
     "adaptive_max_pool2d", "max_unpool2d", "cummax", "cummin", "grid_sample", "interpolate", "matrix_rank", "lstsq",
-    "pinv", "nan_to_num", "hard_shrink", "threshold", "triplet_margin_loss", "sign", "copysign",
+    "matrix_lstsq", "pinv", "nan_to_num", "hard_shrink", "threshold", "triplet_margin_loss", "sign", "copysign",
     "eig", "eigvals", "eig_with_pivots", "eigh", "eigvalsh", "eigh_with_pivots", "svd", "svdvals", "svd_with_pivots",
     "qr", "tall_qr", "condition_number",
 })  # fmt: skip

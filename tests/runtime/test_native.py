@@ -75,6 +75,9 @@ CHOSEN = {
     "packed.h",
     "triangles.h",
     "extremes.h",
+    "signals.h",
+    "nearest.h",
+    "turned.h",
 }
 
 
@@ -144,13 +147,13 @@ def _kernels_here() -> str:
     [
         pytest.param(
             SORTS,
-            ["scheduler.c", *(f"order/{path.name}" for path in (NATIVE / "order").glob("*.c"))],
+            ["scheduler.c", "scratch.c", *(f"order/{path.name}" for path in (NATIVE / "order").glob("*.c"))],
             marks=pytest.mark.slow,
         ),
         (LAUNCHES, ["launches.c", "graphs.c"]),
         pytest.param(
             MATRICES,
-            ["scheduler.c", *(f"linear/{path.name}" for path in (NATIVE / "linear").glob("*.c"))],
+            ["scheduler.c", "scratch.c", *(f"linear/{path.name}" for path in (NATIVE / "linear").glob("*.c"))],
             marks=pytest.mark.slow,
         ),
     ],

@@ -120,6 +120,7 @@ def _pinv(x: Any, rtol: float | None = None) -> Any:
     return _each_matrix(lambda m: _pseudo(m, rtol), x)
 
 
+@oracle("matrix_lstsq", dtype=meet, tolerance=32.0)
 @oracle("lstsq", dtype=meet, tolerance=32.0)
 def _lstsq(x: Any, b: Any, rtol: float | None = None) -> Any:
     if b.ndim == 1:

@@ -9,6 +9,7 @@
 
 #include "linear/linear.h"
 #include "held.h"
+#include "scratch.h"
 
 static uint64_t state = 88172645463325252u;
 
@@ -172,36 +173,39 @@ static void tried(eshkol_scheduler *pool)
     static const eshkol_body bodies[] = {
         eshkol_linear_solve, eshkol_linear_triangle, eshkol_linear_cholesky, eshkol_linear_det, eshkol_linear_slogdet,
         eshkol_linear_lu, eshkol_linear_eigh, eshkol_linear_svd, eshkol_linear_eig, eshkol_linear_qr,
+        eshkol_linear_nearest,
     };
-    enum { SOLVE, TRIANGLE, CHOLESKY, DET, SLOGDET, LU, EIGH, SVD, EIG, QR, KINDS };
+    enum { SOLVE, TRIANGLE, CHOLESKY, DET, SLOGDET, LU, EIGH, SVD, EIG, QR, NEAREST, KINDS };
     const int kind = (int)drawn(KINDS), dtype = (int)drawn(ESHKOL_LINEAR_DTYPES), wild = drawn(3) == 0;
     const int64_t limit = drawn(8) == 0 ? 90 : 20, batch = 1 + (int64_t)drawn(drawn(4) == 0 ? 40 : 5);
     part = dtype % 2 == 0 ? 4 : 8, parts = dtype < 2 ? 1 : 2;
     int64_t rows = 1 + (int64_t)drawn((uint64_t)limit), columns = 1 + (int64_t)drawn((uint64_t)limit);
-    const int right = kind == SOLVE || kind == TRIANGLE, any = kind == SVD || kind == LU || kind == QR || right;
+    const int right = kind == SOLVE || kind == TRIANGLE, any = kind == SVD || kind == LU || kind >= QR || right;
     columns = any ? columns : rows;
     if (kind == QR && columns > rows) {
         const int64_t wide = columns;
         columns = rows, rows = wide;
     }
     const int64_t wide = right ? rows : columns, most = rows > columns ? rows : columns, size = (int64_t)part * parts;
+    const int64_t sides = kind == NEAREST ? 1 + (int64_t)drawn(20) : columns; /* right sides */
     EshkolLinear *l = calloc(1, sizeof *l + sizeof(EshkolBatchAxis));
-    void *a = room(batch * rows * wide * size), *b = room(batch * rows * columns * size);
+    void *a = room(batch * rows * wide * size), *b = room(batch * rows * sides * size);
     for (int64_t i = 0; i < batch * rows * wide * parts; i++) {
         const double on = right && i / parts % (rows * rows) % (rows + 1) == 0 && i % parts == 0 ? 3 * (double)rows : 0;
         part == 4 ? (void)(((float *)a)[i] = (float)(number(wild) + on)) : (void)(((double *)a)[i] = number(wild) + on);
     }
-    for (int64_t i = 0; i < batch * rows * columns * parts; i++)
+    for (int64_t i = 0; i < batch * rows * sides * parts; i++)
         part == 4 ? (void)(((float *)b)[i] = (float)number(wild)) : (void)(((double *)b)[i] = number(wild));
     l->fault = ESHKOL_LINEAR_FINE;
-    l->lapack = kind == EIGH ? (void *)eigh : kind == SVD ? (void *)svd : (void *)eig;
+    l->lapack = kind == EIGH ? (void *)eigh : kind == SVD || kind == NEAREST ? (void *)svd : (void *)eig;
     const int square = kind == EIGH || kind == EIG || kind == SVD || kind == QR; /* every result, not the first alone */
     for (int k = 0; k < 4; k++)
-        l->out[k] = room(batch * (k == 0 || square ? most * most : most) * (size > 8 ? size : 8)
-                         * (kind == EIG ? 2 : 1));
+        l->out[k] = room(batch * (kind == NEAREST ? columns * sides : k == 0 || square ? most * most : most)
+                         * (size > 8 ? size : 8) * (kind == EIG ? 2 : 1));
     l->in[0] = a, l->in[1] = b, l->pool = drawn(2) ? &pool : NULL;
     l->dtype = dtype, l->rows = rows, l->columns = columns, l->rank = 1;
     l->flags = (int64_t)drawn(kind == TRIANGLE ? 8 : kind == SVD ? 3 : kind == EIGH || kind == EIG ? 2 : 1);
+    l->sides = kind == NEAREST ? sides : 0, l->cutoff = drawn(2) ? 1e-3 : 1e-14;
     l->batch[0] = (EshkolBatchAxis){batch, {1, 1}};
     bodies[kind](l, 0, batch);
     must(kind == TRIANGLE || wild || kind == CHOLESKY || l->fault == ESHKOL_LINEAR_FINE, "a fault that is none");
@@ -235,5 +239,6 @@ int main(void)
     for (int turn = 0; turn < 800; turn++)
         tried(pool);
     eshkol_scheduler_free(pool);
+    eshkol_scratch_clear();
     return finished("linear", before_all);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "held.h"
+#include "scratch.h"
 
 static uint64_t state = 88172645463325252u;
 
@@ -196,5 +197,6 @@ int main(void)
     for (int round = 0; round < 300; round++)
         try_search(&pool, round);
     eshkol_scheduler_free(pool);
+    eshkol_scratch_clear();
     return finished("sorts", before_all);
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
@@ -52,7 +53,8 @@ def facts() -> dict[str, int]:
 
 def _code(
     name: str, inputs: Sequence[Any], outs: int, batch: tuple[int, ...], size: tuple[int, int], work: int,
-    told: Told | None = None, flags: int = 0, function: int = 0, threads: tuple[int, int] = (0, 0),
+    told: Told | None = None, flags: int = 0, function: int = 0, threads: tuple[int, int] = (0, 0), sides: int = 0,
+    cutoff: float = 0.0,
 ) -> NativeCode | None:  # fmt: skip
     """The code of a function over the matrices of a batch, each of a size and so much work."""
     known = facts()
@@ -62,7 +64,8 @@ def _code(
     words = [0] * known["batch"]
     words[0] = FINE
     values = {"lapack": function, "pool": ctypes.addressof(default_scheduler().cell), "dtype": dtype, "rows": size[0],
-              "columns": size[1], "flags": flags}  # fmt: skip
+              "columns": size[1], "flags": flags, "sides": sides,
+              "cutoff": int.from_bytes(struct.pack("=d", cutoff), sys.byteorder)}  # fmt: skip
     for word, value in values.items():
         words[known[word]] = value
     words[known["threads"] : known["threads"] + 2] = threads
@@ -178,6 +181,23 @@ def _spectrum(name: str, routine: str, alone: bool = False) -> Make:
     return make
 
 
+def _nearest(a: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode | None:
+    """Least squares: LAPACK is for what may lack rank."""
+    *batch, _, sides = outs[0].shape
+    rows, columns = inputs[0].shape[-2:]
+    if not rows * columns * sides > 0 or max(rows, columns, sides) > LARGEST:
+        return None
+    found = lapack.address("gesdd", inputs[0].dtype.name)
+    if found is None:
+        return None
+    work = rows * columns * (min(rows, columns) + sides)
+    cutoff = a.rtol if a.rtol is not None else max(rows, columns) * float(inputs[0].dtype.epsilon)
+    return _code(
+        "nearest", inputs, 1, tuple(batch), (rows, columns), 2 * work, _no_spectrum, 0, found,
+        lapack.threads() if work < LARGE else (0, 0), sides, cutoff,
+    )  # fmt: skip
+
+
 def _no_spectrum(code: int) -> tuple[str, str]:
     return NOT_FOUND if code % 2 else NOT_FINITE
 
@@ -187,6 +207,7 @@ CODES: dict[str, Make] = {
     "slogdet": _factored("slogdet", 2), "lu_rows": _factored("lu", 3),
     "factored_solve": _factored_solve, "tall_qr": _factored("qr", 2),
     "triangle_of_qr": _factored("qr", 1, "triangle alone"),
+    "matrix_lstsq": _nearest,
     "eigh_with_pivots": _spectrum("eigh", "syevd"), "eigvalsh": _spectrum("eigh", "syevd", alone=True),
     "svd_with_pivots": _spectrum("svd", "gesdd"), "svdvals": _spectrum("svd", "gesdd", alone=True),
     "eig_with_pivots": _spectrum("eig", "geev"), "eigvals": _spectrum("eig", "geev", alone=True),

@@ -1,14 +1,16 @@
 """The rows that compiled graphs have for Fourier transforms: of complex numbers as pairs.
 
 One is an array instruction (`fourier`): signals side by side, or long ones in parts. The other (`signals`) is native
-code of machines that have it: signals one by one, by tables that are made here. Those of real numbers are transforms of
-half the length, with something done after them (`halves_split`) or before them (`halves_joined`). No user calls these
-rows: `rewrite/pairs.py` makes them of `dft`, after derivatives have been taken.
+code of machines that have it: signals one by one or side by side, by tables that are made here. Those of real numbers
+are transforms of half the length, with something done after them or before them: by the same code (`split_signals`,
+`joined_signals`), or around the instruction (`halves_split`, `halves_joined`). No user calls these rows:
+`rewrite/pairs.py` makes them of `dft`, after derivatives have been taken.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -18,7 +20,7 @@ from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.table.linear import LONGEST_FFT
 from eshkol.graph.node import Node, buffer, make
 from eshkol.ops.dtypes import DType
-from eshkol.ops.row import NATIVE, Aval, HasAval, KernelOp, Macro, Op, row
+from eshkol.ops.row import NATIVE, Aval, HasAval, KernelOp, Macro, Op, Shape, row
 from eshkol.ops.shapes import count
 
 
@@ -60,20 +62,27 @@ TABLES_KEPT = 16
 GREATEST_RADIX = 61  # as in fourier.h: above, the sums of a pass cost more than Bluestein's way
 LONGEST_SIGNAL = 1 << 15  # what one core works on stays in its second-level cache
 LONGEST_ALONE = 1 << 14  # of which one core takes no longer than several do to share them
-MANY = 8  # signals that are better transformed side by side,
-IN_EIGHTS = 128  # unless they are so long, a multiple of 8, and made of no radix above: all passes are vectors then
+LONGEST_TOGETHER = 1 << 12  # of which a register's worth, side by side, stays there
+MANY = 8  # signals that are better transformed by the instruction where they are longer than that
+ALONE = 256  # and a multiple of 8 without radices above: a row that is as good alone, and stays in the first cache
+PLANE = 1 << 18  # bytes of a matrix of which rows and columns are transformed while it is in the second cache,
+MANY_PLANES = 16  # where each of so many is worked on by one thread
 ODD_PARTS = [5**fives * 3**threes for fives in range(4) for threes in range(5)]  # of lengths that are looked at
 COSTS = {2: 1.5, 3: 2.2, 4: 2.0, 5: 3.2, 8: 2.8}  # of a pass, for each number
 
 
 class Signals(NamedTuple):
-    """A transform along an axis as `Fourier`'s, and how it is made: of which length, in passes of which radices."""
+    """A transform along an axis as `Fourier`'s, and how it is made: of which length, in passes of which radices.
+
+    Signals are transformed together, as many of them as a register has lanes, or one by one.
+    """
 
     axis: int
     inverse: bool
     factor: float
     length: int
     radices: tuple[int, ...]
+    together: bool
 
 
 def radices(n: int) -> tuple[int, ...] | None:
@@ -104,13 +113,24 @@ def length_for(n: int) -> int:
 
 
 def suits_signals(x: HasAval, axis: int) -> bool:
-    """Whether signals along an axis are best transformed one by one: few or long ones, or by Bluestein."""
+    """Whether signals along an axis are best transformed by native code: such as one core has room for."""
     n, inner = x.shape[axis], count(x.shape[axis + 1 :])
     signals, length = count(x.shape) // n, length_for(n)
     if length > (LONGEST_ALONE if signals == 1 else LONGEST_SIGNAL):
         return False
-    in_eights = n >= IN_EIGHTS and n % 8 == 0 and max(radices(n) or (n,)) <= 8
-    return length != n or (inner == 1 and (signals < MANY or in_eights))
+    return length != n or n <= LONGEST_TOGETHER or (inner == 1 and (signals < MANY or _is_in_eights(n)))
+
+
+def _are_together(n: int, inner: int) -> bool:
+    """Whether signals of a length that has small factors are best transformed side by side.
+
+    Columns are, and rows, which have to be turned over for it, where not all passes are vectors for each of them alone.
+    """
+    return n <= LONGEST_TOGETHER and (inner > 1 or not _is_in_eights(n))
+
+
+def _is_in_eights(n: int) -> bool:
+    return n >= ALONE and n % 8 == 0 and max(radices(n) or (n,)) <= 8
 
 
 def unit(turns: Any, n: int) -> Any:
@@ -166,13 +186,22 @@ SIGNALS: Op = row(KernelOp(
 ))  # fmt: skip
 
 
+def _is_native(pairs: HasAval, axis: int, target: MachineDescription) -> bool:
+    return target.native and suits_signals(Aval(pairs.shape[:-1], pairs.dtype), axis)
+
+
+def _signals(shape: Shape, axis: int, inverse: bool) -> Signals:
+    """How transforms of pairs of a shape are made."""
+    n, inner = shape[axis], count(shape[axis + 1 : -1])
+    length = length_for(n)
+    return Signals(axis, inverse, 1.0, length, radices(length) or (), length == n and _are_together(n, inner))
+
+
 def transformed(pairs: Node, axis: int, inverse: bool, target: MachineDescription) -> Node:
     """The transforms of pairs along an axis, as the machine is best at."""
     n = pairs.shape[axis]
-    if target.native and suits_signals(Aval(pairs.shape[:-1], pairs.dtype), axis):
-        length = length_for(n)
-        attrs = Signals(axis, inverse, 1.0, length, radices(length) or ())
-        return make(SIGNALS, (pairs, signal_table(n, pairs.dtype)), attrs)
+    if _is_native(pairs, axis, target):
+        return make(SIGNALS, (pairs, signal_table(n, pairs.dtype)), _signals(pairs.shape, axis, inverse))
     return make(FOURIER, (pairs,), Fourier(axis, inverse, 1.0))
 
 
@@ -180,11 +209,29 @@ def transformed(pairs: Node, axis: int, inverse: bool, target: MachineDescriptio
 
 
 class Halves(NamedTuple):
-    """Which way the transform goes, of what factor, and how many complex numbers stand for the real ones."""
+    """Which way the transform goes, of what factor, and how many complex numbers stand for the real ones.
+
+    Of what is joined, all elements but the first and that in the middle may count twice.
+    """
 
     inverse: bool
     factor: float
     half: int
+    twice: bool = False
+
+
+class HalvesOfSignals(NamedTuple):
+    """The same, and how the transforms are made."""
+
+    halves: Halves
+    signals: Signals
+
+    @property
+    def factor(self) -> float:
+        return self.halves.factor
+
+    def scaled(self, factor: float) -> HalvesOfSignals:
+        return self._replace(halves=self.halves._replace(factor=factor))
 
 
 @lru_cache(TABLES_KEPT)
@@ -216,8 +263,8 @@ def _split(a: Halves, x: Any, table: Any) -> Any:
 
 def _joined(a: Halves, x: Any, table: Any) -> Any:
     g = np.zeros((*x.shape[:-2], a.half + 1), _numbers(x[..., :0, :]).dtype)
-    g[..., : x.shape[-2]] = _numbers(x) / 2
-    g[..., [0, -1]] = g[..., [0, -1]].real * 2
+    g[..., : x.shape[-2]] = _numbers(x) / (1 if a.twice else 2)
+    g[..., [0, -1]] = g[..., [0, -1]].real * (1 if a.twice else 2)
     other = np.conj(g[..., ::-1])
     found = (g + other) + 1j * _turned(a, table) * (g - other)
     return _pairs(found[..., : a.half] * a.factor).astype(x.dtype)
@@ -237,3 +284,96 @@ SPLIT = _halves(
 JOINED = _halves(
     "halves_joined", "What factor · the real parts of transforms are the transforms of, as pairs.", _joined, 0
 )
+
+
+def _whole(a: HalvesOfSignals, x: Any) -> Any:
+    return _fourier(Fourier(x.ndim - 2, a.halves.inverse, 1.0), x).astype(x.dtype)
+
+
+def _of_signals(name: str, doc: str, reference: Any, more: int) -> Op:
+    return row(KernelOp(
+        name=name, doc=doc, names=("x", "table", "turns"),
+        infer=lambda a, x, *tables: Aval((*x.shape[:-2], a.halves.half + more, 2), x.dtype), reference=reference,
+        lower=NATIVE, tolerance=2.0,
+    ))  # fmt: skip
+
+
+SPLIT_SIGNALS = _of_signals(
+    "split_signals", "`halves_split` of `signals`.", lambda a, x, table, turns: _split(a.halves, _whole(a, x), turns), 1
+)
+JOINED_SIGNALS = _of_signals(
+    "joined_signals", "`signals` of `halves_joined`.",
+    lambda a, x, table, turns: _whole(a, _joined(a.halves, x, turns)), 0,
+)  # fmt: skip
+
+
+# --- both axes of matrices --------------------------------------------------------------------------
+
+
+class Planes(NamedTuple):
+    """How rows are transformed, and then columns."""
+
+    rows: Signals | HalvesOfSignals
+    columns: Signals
+
+    @property
+    def factor(self) -> float:
+        return self.columns.factor
+
+    def scaled(self, factor: float) -> Planes:
+        return self._replace(columns=self.columns._replace(factor=factor))
+
+
+def _rows_of_planes(a: Planes, x: Any, tables: Sequence[Any]) -> Any:
+    if isinstance(a.rows, Signals):
+        return _fourier(Fourier(a.rows.axis, a.rows.inverse, a.rows.factor), x)
+    return _split(a.rows.halves, _whole(a.rows, x), tables[1])
+
+
+def _infer_planes(a: Planes, x: HasAval, *tables: HasAval) -> Aval:
+    more = 0 if isinstance(a.rows, Signals) else 1
+    return Aval((*x.shape[:-2], x.shape[-2] + more, 2), x.dtype)
+
+
+def _planes(a: Planes, x: Any, *tables: Any) -> Any:
+    columns = Fourier(a.columns.axis, a.columns.inverse, a.columns.factor)
+    return _fourier(columns, _rows_of_planes(a, x, tables)).astype(x.dtype)
+
+
+PLANES: Op = row(KernelOp(
+    name="signals_of_planes", doc="`signals` along the last axis but one of those, or `split_signals`, along the last.",
+    names=("x", "table", "turns or table", "table of columns"), infer=_infer_planes, reference=_planes, lower=NATIVE,
+    tolerance=4.0,
+))  # fmt: skip
+
+
+def as_planes(columns: Node) -> Node:
+    """Transforms along the last axis but one of rows' transforms: both of a matrix at once, if it stays in a cache."""
+    rows = columns.inputs[0]
+    if columns.op is not SIGNALS or rows.data is not None or rows.op not in (SIGNALS, SPLIT_SIGNALS):
+        return columns
+    shape, axis = columns.shape, len(columns.shape) - 2
+    bytes_of_one = count(shape[-3:]) * columns.dtype.size
+    of_rows = rows.op is SPLIT_SIGNALS or rows.attrs.axis == axis
+    if columns.attrs.axis != axis - 1 or not of_rows or bytes_of_one > PLANE or count(shape[:-3]) < MANY_PLANES:
+        return columns
+    return make(PLANES, (*rows.inputs, columns.inputs[1]), Planes(rows.attrs, columns.attrs))
+
+
+def spectrum_of_pairs(pairs: Node, a: Halves, target: MachineDescription) -> Node:
+    """The first half, and one element, of the transforms of real numbers along the last axis, which come as pairs."""
+    dtype, axis = pairs.dtype, len(pairs.shape) - 2
+    if _is_native(pairs, axis, target):
+        attrs = HalvesOfSignals(a, _signals(pairs.shape, axis, a.inverse))
+        return make(SPLIT_SIGNALS, (pairs, signal_table(a.half, dtype), turns(2 * a.half, dtype)), attrs)
+    return make(SPLIT, (transformed(pairs, axis, a.inverse, target), turns(2 * a.half, dtype)), a)
+
+
+def pairs_of_spectrum(spectrum: Node, a: Halves, target: MachineDescription) -> Node:
+    """The real parts of transforms along the last axis, as pairs, of complex numbers of which half is 0."""
+    dtype, axis = spectrum.dtype, len(spectrum.shape) - 2
+    joined = Aval((*spectrum.shape[:-2], a.half, 2), dtype)
+    if _is_native(joined, axis, target):
+        attrs = HalvesOfSignals(a, _signals(joined.shape, axis, a.inverse))
+        return make(JOINED_SIGNALS, (spectrum, signal_table(a.half, dtype), turns(2 * a.half, dtype)), attrs)
+    return transformed(make(JOINED, (spectrum, turns(2 * a.half, dtype)), a), axis, a.inverse, target)

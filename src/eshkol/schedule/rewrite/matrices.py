@@ -13,6 +13,7 @@ from typing import Any
 
 from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.node import Node
+from eshkol.ops.inverses import nearest_by_inverse
 from eshkol.ops.structural import PICK
 from eshkol.schedule.kernels.kernel import composed, is_complex
 from eshkol.schedule.rewrite import eliminations, parted, rotations, sparse
@@ -20,9 +21,12 @@ from eshkol.schedule.rewrite.walk import New, again, in_order, walked
 
 Rules = dict[str, Callable[[Node], Any]]
 """What a node of these names becomes; a tuple for several results."""
-REAL: Rules = {**eliminations.RULES, **rotations.RULES, **sparse.RULES, "pinv": composed, "cofactor": composed}
-COMPLEX: Rules = {**eliminations.RULES, **parted.RULES}
-AGAIN = ("pinv", "cofactor")  # whose parts are such nodes themselves
+_NEAREST: Rules = {"matrix_lstsq": lambda node: nearest_by_inverse(node.attrs, *node.inputs)}
+REAL: Rules = {
+    **eliminations.RULES, **rotations.RULES, **sparse.RULES, **_NEAREST, "pinv": composed, "cofactor": composed,
+}  # fmt: skip
+COMPLEX: Rules = {**eliminations.RULES, **parted.RULES, **_NEAREST}
+AGAIN = ("matrix_lstsq", "pinv", "cofactor")  # whose parts are such nodes themselves
 
 
 def _rule(node: Node) -> Callable[[Node], Any] | None:

@@ -18,25 +18,29 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eshkol.atlas.machines import MachineDescription
+from eshkol.graph import interpret
 from eshkol.graph.node import Current, Node, make, remade
 from eshkol.ops.contraction import matrix_product
-from eshkol.ops.elementwise import cast, mul, real
+from eshkol.ops.elementwise import cast, mul, real, where
 from eshkol.ops.fourier import dft
 from eshkol.ops.movement import permute, reshape
 from eshkol.ops.row import Aval, HasAval, KernelOp, Op, Push, Shape, row
 from eshkol.ops.shapes import count
 from eshkol.ops.slicing import pad_constant, slice_
-from eshkol.ops.structural import CONST, NUMBERS, PAIRS
+from eshkol.ops.structural import CONST, NUMBERS, PAIRS, PLACEHOLDER
 from eshkol.schedule.kernels.block_fourier import BLOCK_FOURIER
 from eshkol.schedule.kernels.transforms import (
     FOURIER,
-    JOINED,
+    PLANES,
     SIGNALS,
     SPLIT,
+    SPLIT_SIGNALS,
     Halves,
+    as_planes,
     is_transformed,
+    pairs_of_spectrum,
+    spectrum_of_pairs,
     transformed,
-    turns,
 )
 from eshkol.schedule.rewrite.signals import LONGEST, block_transformed
 from eshkol.schedule.rewrite.walk import in_order, visible
@@ -186,8 +190,10 @@ def _mul(w: _Walk, node: Node) -> Any:
         scale, made = _real_number(other), w.made[one]
         if scale is not None and made.op is NUMBERS and w.uses[one] == 1:
             pairs = made.inputs[0]
-            if pairs.op in (FOURIER, SIGNALS, SPLIT) and pairs.attrs.factor == 1:
-                return _numbers(make(pairs.op, pairs.inputs, pairs.attrs._replace(factor=scale)))
+            if pairs.op in (FOURIER, SIGNALS, SPLIT, SPLIT_SIGNALS, PLANES) and pairs.attrs.factor == 1:
+                a = pairs.attrs
+                scaled = a.scaled(scale) if pairs.op in (SPLIT_SIGNALS, PLANES) else a._replace(factor=scale)
+                return _numbers(make(pairs.op, pairs.inputs, scaled))
         if scale is not None and one.op is dft and one.data is None and w.uses[one] == 1:
             shape, made = made.shape, made.inputs[0] if made.op is reshape else made
             if made.op is BLOCK_FOURIER and made.attrs.factor == 1:
@@ -221,8 +227,10 @@ def _dft(w: _Walk, node: Node) -> Any:
     half = _half_spectrum(w, node) if w.target.native and w.reads_half(node) else None
     if half is not None:
         w.halves[node] = _numbers(half)
-    a = node.attrs
-    return _numbers(transformed(w.pairs(node.inputs[0]), a.axis, a.inverse, w.target))
+    a, (x,) = node.attrs, node.inputs
+    found = transformed(w.pairs(x), a.axis, a.inverse, w.target)
+    alone = w.uses[x] == 1 and (x.op is not slice_ or w.uses[x.inputs[0]] == 1)
+    return _numbers(as_planes(found) if alone and x.data is None else found)
 
 
 def _on_blocks(w: _Walk, node: Node) -> Any:
@@ -270,8 +278,7 @@ def _half_spectrum(w: _Walk, node: Node) -> Any:
         return None
     given = w.made[x.inputs[0]]
     pairs = reshape(given if given.dtype is dtype else cast(given, dtype), (*node.shape[:-1], n // 2, 2))
-    whole = transformed(pairs, node.attrs.axis, node.attrs.inverse, w.target)
-    return make(SPLIT, (whole, turns(n, dtype)), Halves(node.attrs.inverse, factor, n // 2))
+    return spectrum_of_pairs(pairs, Halves(node.attrs.inverse, factor, n // 2), w.target)
 
 
 def _real(w: _Walk, node: Node) -> Any:
@@ -291,9 +298,30 @@ def _real_transform(w: _Walk, node: Node, factor: float) -> Any:
     (x,), n = node.inputs, node.shape[-1]
     if x.op is not pad_constant or x.data is not None or not _is_behind(x, n // 2 + 1):
         return None
-    given, a = w.pairs(x.inputs[0]), node.attrs
-    joined = make(JOINED, (given, turns(n, node.dtype.real)), Halves(a.inverse, factor, n // 2))
-    return reshape(transformed(joined, a.axis, a.inverse, w.target), node.shape)
+    half = x.inputs[0]
+    once = _counting_twice(half, n)
+    given = w.pairs(half if once is None else once)
+    found = pairs_of_spectrum(given, Halves(node.attrs.inverse, factor, n // 2, once is not None), w.target)
+    return reshape(found, node.shape)
+
+
+def _counting_twice(node: Node, n: int) -> Node | None:
+    """What all elements of a half spectrum are twice, but for the first and that in the middle; None for others.
+
+    So `irfft` says it: with a condition about places alone, which is looked at here.
+    """
+    if node.op is not where or node.data is not None:
+        return None
+    condition, once, twice = node.inputs
+    if twice.op is not mul or twice.data is not None or twice.inputs[0] is not once:
+        return None
+    if _real_number(twice.inputs[1]) != 2:
+        return None
+    if any(x.data is not None or x.op is PLACEHOLDER for x in in_order([condition])):
+        return None
+    place = np.arange(node.shape[-1])
+    known = np.asarray(interpret.evaluate([condition])[0])
+    return once if np.array_equal(np.broadcast_to((place < 1) | (2 * place >= n), known.shape), known) else None
 
 
 def _is_behind(node: Node, most: int) -> bool:

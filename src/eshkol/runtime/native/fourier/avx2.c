@@ -2,5 +2,6 @@
 #if defined(__x86_64__)
 #define KERNELS eshkol_fourier_avx2
 #define TARGET "avx2,fma"
+#define VECTOR 32
 #include "kinds.h"
 #endif

@@ -21,6 +21,7 @@ typedef struct {
     int64_t half;      /* n/2 */
     int64_t given;     /* of what is joined, how many elements a row has: the others are 0 */
     int64_t inverse;   /* whether w is e^(2πi/n) */
+    int64_t twice;     /* of what is joined, whether all elements but 0 and n/2 count twice */
     double factor;
 } EshkolHalves;
 

@@ -52,11 +52,11 @@ static void NAMED(joined)(const EshkolHalves *h, int64_t row, int64_t from, int6
     const int64_t half = h->half, given = h->given;
     const R *restrict g = (const R *)h->in + 2 * row * given, *restrict turns = h->turns;
     R *restrict out = (R *)h->out + 2 * row * half;
-    const R scale = (R)(h->factor / 2), way = 1, bend = h->inverse ? -1 : 1;
+    const R ends = (R)h->factor, scale = h->twice ? ends : ends / 2, way = 1, bend = h->inverse ? -1 : 1;
     if (from == 0) { /* those at the ends are their own conjugates */
-        const R one = 2 * g[0], other = half < given ? 2 * g[2 * half] : 0;
-        out[0] = scale * (one + other);
-        out[1] = scale * (one - other);
+        const R one = g[0], other = half < given ? g[2 * half] : 0;
+        out[0] = ends * (one + other);
+        out[1] = ends * (one - other);
         from = 1;
     }
     if (half < given)
@@ -71,4 +71,3 @@ static void NAMED(joined)(const EshkolHalves *h, int64_t row, int64_t from, int6
         out[2 * k + 1] = scale * (s_im + d_im);
     }
 }
-#undef AT_BOTH_ENDS

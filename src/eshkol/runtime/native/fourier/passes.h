@@ -43,10 +43,59 @@ typedef struct {
             }                                                                                                          \
         } else if (s == SHORT) { /* as after a first pass of radix 8: one vector, not a loop of some */                \
             ROWS_OF(SHORT, ALL, OTHERS, CODE)                                                                          \
+        } else if (s == GROUP) { /* as in the first pass of signals side by side */                                    \
+            ROWS_OF(GROUP, ALL, OTHERS, CODE)                                                                          \
         } else {                                                                                                       \
             ROWS_OF(s, ALL, OTHERS, CODE)                                                                              \
         }                                                                                                              \
     }
+
+/* The first pass of GROUP signals that stand as columns, `apart` numbers from one row to the next, from pairs of parts
+   on; what it makes of each number K is put by itself, as columns of m rows, `pitch` parts behind what it makes of the
+   one before: of each K the rest of the transform is one of length m. */
+#define PAIR(J)                                                                                                        \
+    const R a##J##r = x[2 * (apart * (p + m * J) + q)], a##J##i = sign * x[2 * (apart * (p + m * J) + q) + 1];
+#define FIRST(RADIX, ALL, OTHERS, CODE)                                                                                \
+    static void NAMED(first##RADIX)(int64_t m, int64_t apart, int64_t pitch, R sign, const R *restrict x,              \
+                                    R *restrict yr, R *restrict yi, const R *restrict w)                               \
+    {                                                                                                                  \
+        for (int64_t p = 0; p < m; p++) {                                                                              \
+            OTHERS(FACTOR)                                                                                             \
+            FREELY for (int64_t q = 0; q < GROUP; q++)                                                                 \
+            {                                                                                                          \
+                ALL(PAIR) CODE() APART_KEEP(0) OTHERS(APART_TURN)                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+#define APART_PLACE(K) q + GROUP * p + pitch * K
+#define APART_KEEP(K) yr[APART_PLACE(K)] = b##K##r, yi[APART_PLACE(K)] = b##K##i;
+#define APART_TURN(K)                                                                                                  \
+    yr[APART_PLACE(K)] = b##K##r * w##K##r - b##K##i * w##K##i,                                                        \
+                    yi[APART_PLACE(K)] = b##K##r * w##K##i + b##K##i * w##K##r;
+
+/* The last pass, to pairs of parts: over so many rows of each result, `apart` numbers behind each other, of `wide`
+   numbers side by side. */
+#define GIVEN(K)                                                                                                       \
+    y[2 * (apart * (row + rows * K) + q)] = factor * b##K##r,                                                          \
+                                  y[2 * (apart * (row + rows * K) + q) + 1] = other * b##K##i;
+#define LAST_ROWS(WIDE, ALL, CODE)                                                                                     \
+    for (int64_t row = 0; row < rows; row++)                                                                           \
+        FREELY for (int64_t q = 0; q < WIDE; q++) { ALL(LATELY) CODE() ALL(GIVEN) }
+#define LATELY(J)                                                                                                      \
+    const R a##J##r = xr[q + wide * (row + rows * J)], a##J##i = xi[q + wide * (row + rows * J)];
+#define LAST(RADIX, ALL, CODE)                                                                                         \
+    static void NAMED(last##RADIX)(int64_t rows, int64_t wide, int64_t apart, R factor, R other, const P *pass,        \
+                                   R *restrict y)                                                                      \
+    {                                                                                                                  \
+        const R *restrict xr = pass->xr, *restrict xi = pass->xi;                                                      \
+        if (wide == GROUP) {                                                                                           \
+            LAST_ROWS(GROUP, ALL, CODE)                                                                                \
+        } else {                                                                                                       \
+            LAST_ROWS(wide, ALL, CODE)                                                                                 \
+        }                                                                                                              \
+    }
+#define PASSES(RADIX, ALL, OTHERS, CODE)                                                                               \
+    PASS(RADIX, ALL, OTHERS, CODE) FIRST(RADIX, ALL, OTHERS, CODE) LAST(RADIX, ALL, CODE)
 
 #define STEP(J) q + s *(p + m * J)
 #define PLACE(K) q + s *(RADIX_OF * p + K)
@@ -76,12 +125,12 @@ typedef struct {
 
 #define TWO() BOTH(b0, b1, a0, a1)
 #define RADIX_OF 2
-PASS(2, ALL2, TO1, TWO)
+PASSES(2, ALL2, TO1, TWO)
 #undef RADIX_OF
 
 #define QUARTERS() FOUR(b0, b1, b2, b3, a0, a1, a2, a3)
 #define RADIX_OF 4
-PASS(4, ALL4, TO3, QUARTERS)
+PASSES(4, ALL4, TO3, QUARTERS)
 #undef RADIX_OF
 
 #define HALF_ROOT (R)0.70710678118654752440
@@ -91,7 +140,7 @@ PASS(4, ALL4, TO3, QUARTERS)
     const R f3r = (o3i - o3r) * HALF_ROOT, f3i = -(o3r + o3i) * HALF_ROOT;                                             \
     BOTH(b0, b4, e0, o0) BOTH(b1, b5, e1, f1) CROSS(b2, b6, e2, o2) BOTH(b3, b7, e3, f3)
 #define RADIX_OF 8
-PASS(8, ALL8, TO7, EIGHT)
+PASSES(8, ALL8, TO7, EIGHT)
 #undef RADIX_OF
 
 #define SINE3 (R)0.86602540378443864676
@@ -100,7 +149,7 @@ PASS(8, ALL8, TO7, EIGHT)
     const R b0r = a0r + tr, b0i = a0i + ti, cr = a0r - tr / 2, ci = a0i - ti / 2, dr = ur * SINE3, di = ui * SINE3;    \
     CROSS(b1, b2, c, d)
 #define RADIX_OF 3
-PASS(3, ALL3, TO2, THREE)
+PASSES(3, ALL3, TO2, THREE)
 #undef RADIX_OF
 
 #define C51 (R)0.30901699437494742410
@@ -115,7 +164,7 @@ PASS(3, ALL3, TO2, THREE)
     const R er = S51 * vr + S52 * zr, ei = S51 * vi + S52 * zi, fr = S52 * vr - S51 * zr, fi = S52 * vi - S51 * zi;    \
     CROSS(b1, b4, c, e) CROSS(b2, b3, d, f)
 #define RADIX_OF 5
-PASS(5, ALL5, TO4, FIVE)
+PASSES(5, ALL5, TO4, FIVE)
 #undef RADIX_OF
 
 #define C71 (R)0.62348980185873353053
@@ -134,7 +183,7 @@ PASS(5, ALL5, TO4, FIVE)
     SEVENTH(n, o, C73, C71, C72, S73, -S71, S72)                                                                       \
     CROSS(b1, b6, g, h) CROSS(b2, b5, k, l) CROSS(b3, b4, n, o)
 #define RADIX_OF 7
-PASS(7, ALL7, TO6, SEVEN)
+PASSES(7, ALL7, TO6, SEVEN)
 #undef RADIX_OF
 
 /* Any other odd radix, number by number, by its sums: what is beside the first number in pairs, all results at once. */
@@ -175,103 +224,75 @@ static void NAMED(pass_any)(int64_t radix, int64_t m, int64_t s, const P *pass)
         }
 }
 
-/* All passes, from (re, im) on, with (other_re, other_im) to work in; gives which of them holds the result. */
-static int NAMED(passes)(const EshkolFourier *f, R *re, R *im, R *other_re, R *other_im)
+#define EACH_RADIX(DO) DO(2) DO(3) DO(4) DO(5) DO(7) DO(8)
+
+/* A pass of any radix. */
+static void NAMED(pass)(int64_t radix, int64_t m, int64_t s, const P *pass)
 {
-    P pass = {re, im, other_re, other_im, f->table};
-    int64_t s = 1;
-    for (int64_t k = 0; k < f->passes; k++) {
-        const int64_t radix = f->radices[k], m = f->length / (s * radix);
-        switch (radix) {
-        case 2: NAMED(pass2)(m, s, &pass); break;
-        case 3: NAMED(pass3)(m, s, &pass); break;
-        case 4: NAMED(pass4)(m, s, &pass); break;
-        case 5: NAMED(pass5)(m, s, &pass); break;
-        case 7: NAMED(pass7)(m, s, &pass); break;
-        case 8: NAMED(pass8)(m, s, &pass); break;
-        default:
-            NAMED(pass_any)(radix, m, s, &pass);
-            pass.w += 2 * (radix / 2) * (radix / 2);
+#define ONE(RADIX)                                                                                                     \
+    case RADIX: NAMED(pass##RADIX)(m, s, pass); break;
+    switch (radix) {
+        EACH_RADIX(ONE)
+    default: NAMED(pass_any)(radix, m, s, pass);
+    }
+#undef ONE
+}
+
+/* The first one of columns, if the radix has code of its own. */
+static int NAMED(first)(int64_t radix, int64_t m, int64_t apart, int64_t pitch, R sign, const R *x, R *re, R *im,
+                        const R *w)
+{
+#define ONE(RADIX)                                                                                                     \
+    case RADIX: NAMED(first##RADIX)(m, apart, pitch, sign, x, re, im, w); return 1;
+    switch (radix) {
+        EACH_RADIX(ONE)
+    }
+#undef ONE
+    return 0;
+}
+
+static int NAMED(last)(int64_t radix, int64_t rows, int64_t wide, int64_t apart, R factor, R other, const P *pass, R *y)
+{
+#define ONE(RADIX)                                                                                                     \
+    case RADIX: NAMED(last##RADIX)(rows, wide, apart, factor, other, pass, y); return 1;
+    switch (radix) {
+        EACH_RADIX(ONE)
+    }
+#undef ONE
+    return 0;
+}
+
+/* Where results go that are pairs of parts: each so far behind the one before, times factors. */
+typedef struct {
+    R *y;
+    int64_t apart;
+    R factor, other;
+} NAMED(Target);
+
+/* The passes from a number on, over so many signals of a length side by side, from (re, im) on, with (other_re,
+   other_im) to work in and a table from these passes on. The last of them writes to the target, if there is one and the
+   radix has code for it. Gives which of both holds the result, or 2 if the target does. */
+static int NAMED(passes)(const EshkolFourier *f, int64_t from, int64_t length, int64_t together, R *re, R *im,
+                         R *other_re, R *other_im, const R *table, const NAMED(Target) *target)
+{
+    P pass = {re, im, other_re, other_im, table};
+    int64_t s = together, m = length;
+    for (int64_t k = from; k < f->passes; k++) {
+        const int64_t radix = f->radices[k];
+        m /= radix;
+        if (target && k + 1 == f->passes) {
+            const int alone = together == 1;
+            const int64_t rows = alone ? 1 : s / together, wide = alone ? s : together;
+            const int64_t apart = alone ? s : target->apart;
+            if (NAMED(last)(radix, rows, wide, apart, target->factor, target->other, &pass, target->y))
+                return 2;
         }
-        pass.w += 2 * (radix - 1) * m;
+        NAMED(pass)(radix, m, s, &pass);
+        pass.w += 2 * (radix - 1) * m + (radix > 8 ? 2 * (radix / 2) * (radix / 2) : 0);
         s *= radix;
         R *const was_re = pass.yr, *const was_im = pass.yi;
         pass.yr = was_re == re ? other_re : re, pass.yi = was_im == im ? other_im : im;
         pass.xr = was_re, pass.xi = was_im;
     }
-    return (int)(f->passes % 2);
+    return (int)((f->passes - from) % 2);
 }
-
-/* Numbers whose parts lie in pairs, apart, imaginary ones with a sign; or the other way round, times a factor. */
-static void NAMED(take)(int64_t n, int64_t apart, R sign, const R *restrict x, R *restrict re, R *restrict im)
-{
-    if (apart == 1) {
-        FREELY for (int64_t k = 0; k < n; k++) re[k] = x[2 * k], im[k] = sign * x[2 * k + 1];
-    } else {
-        for (int64_t k = 0; k < n; k++)
-            re[k] = x[2 * apart * k], im[k] = sign * x[2 * apart * k + 1];
-    }
-}
-
-static void NAMED(give)(int64_t n, int64_t apart, R factor, R other, const R *restrict re, const R *restrict im,
-                        R *restrict y)
-{
-    if (apart == 1) {
-        FREELY for (int64_t k = 0; k < n; k++) y[2 * k] = factor * re[k], y[2 * k + 1] = other * im[k];
-    } else {
-        for (int64_t k = 0; k < n; k++)
-            y[2 * apart * k] = factor * re[k], y[2 * apart * k + 1] = other * im[k];
-    }
-}
-
-/* (re, im) times the numbers of a table. */
-static void NAMED(times)(int64_t n, R *restrict re, R *restrict im, const R *restrict by_re, const R *restrict by_im)
-{
-    FREELY for (int64_t k = 0; k < n; k++)
-    {
-        const R a = re[k], b = im[k];
-        re[k] = a * by_re[k] - b * by_im[k];
-        im[k] = a * by_im[k] + b * by_re[k];
-    }
-}
-
-/* The transform of what stands in two[0] and two[1], by Bluestein; gives the place in two of its real parts, which the
-   imaginary ones follow. */
-static int NAMED(chirped)(const EshkolFourier *f, R *two[4])
-{
-    const int64_t n = f->n, length = f->length;
-    const R *chirp = f->table; /* which stands behind what the passes read */
-    for (int64_t k = 0, s = 1; k < f->passes; k++) {
-        const int64_t radix = f->radices[k], half = radix > 8 ? radix / 2 : 0;
-        chirp += 2 * (radix - 1) * (length / (s * radix)) + 2 * half * half;
-        s *= radix;
-    }
-    for (int64_t k = n; k < length; k++)
-        two[0][k] = two[1][k] = 0;
-    NAMED(times)(n, two[0], two[1], chirp, chirp + n);
-    int at = 2 * NAMED(passes)(f, two[0], two[1], two[2], two[3]);
-    NAMED(times)(length, two[at], two[at + 1], chirp + 2 * n, chirp + 2 * n + length);
-    const int other = 2 - at; /* the inverse: with parts exchanged */
-    if (NAMED(passes)(f, two[at + 1], two[at], two[other + 1], two[other]))
-        at = other;
-    NAMED(times)(n, two[at], two[at + 1], chirp, chirp + n);
-    return at;
-}
-
-static void NAMED(run)(const EshkolFourier *f, int64_t begin, int64_t end, void *work)
-{
-    R *two[4];
-    for (int k = 0; k < 4; k++)
-        two[k] = (R *)work + k * f->length;
-    const R factor = (R)f->factor, sign = f->inverse ? -1 : 1;
-    for (int64_t signal = begin; signal < end; signal++) {
-        const int64_t first = 2 * (signal / f->inner * f->n * f->inner + signal % f->inner);
-        const R *in = (const R *)f->in + first;
-        R *out = (R *)f->out + first;
-        NAMED(take)(f->n, f->inner, sign, in, two[0], two[1]);
-        const int at = f->length == f->n ? 2 * NAMED(passes)(f, two[0], two[1], two[2], two[3])
-                                         : NAMED(chirped)(f, two);
-        NAMED(give)(f->n, f->inner, factor, factor * sign, two[at], two[at + 1], out);
-    }
-}
-#undef P

@@ -157,15 +157,15 @@ static void NAMED(factor)(const NAMED(Work) *work, NAMED(Factors) *f)
    beside; NULL where there is no memory, which is taken down. */
 static void *NAMED(prepared)(EshkolLinear *linear, NAMED(Work) *work, int64_t matrix, int64_t order)
 {
-    const int64_t rows = linear->rows, columns = linear->columns, most = rows > columns ? rows : columns;
+    const int64_t rows = linear->rows, columns = linear->columns, longer = rows > columns ? rows : columns;
+    const int64_t most = longer > linear->sides ? longer : linear->sides;
     const int64_t depth = most < DEPTH ? most : DEPTH, breadth = most < BREADTH ? most : BREADTH;
     const int64_t packed = most <= SMALL ? 0 : depth * PARTS * (breadth + WIDTH);
     const int64_t panel = PARTS == 2 || most <= SMALL ? 0 : PANEL_COLUMNS * NAMED(panel_pitch)(rows);
     const int64_t most_turned = rows < WHOLE ? rows : WHOLE;
     const int64_t turned = PARTS == 2 || rows <= BLOCK ? 0 : most_turned * NAMED(panel_pitch)(most_turned);
-    /* One piece: of several that are freed together the C library gives the pages back, and takes them again. */
     const size_t parts = (size_t)(packed + panel + turned) * sizeof(R);
-    char *memory = malloc(parts + (size_t)matrix * sizeof(T) + (size_t)order * 8 + 64);
+    char *memory = eshkol_scratch_take(parts + (size_t)matrix * sizeof(T) + (size_t)order * 8 + 64);
     if (memory == NULL) {
         eshkol_linear_fault(linear, ESHKOL_LINEAR_NO_MEMORY);
         return NULL;
@@ -273,7 +273,7 @@ static void NAMED(solve)(void *context, int64_t begin, int64_t end)
         NAMED(under)(&work, n, (NAMED(Triangle)){f.at, n, 1, 1, 1}, out, columns, columns);
         NAMED(under)(&work, n, (NAMED(Triangle)){f.at, n, 1, 0, 0}, out, columns, columns);
     }
-    free(order);
+    eshkol_scratch_give(order);
 }
 
 static void NAMED(factored)(void *context, int64_t begin, int64_t end)
@@ -306,7 +306,7 @@ static void NAMED(factored)(void *context, int64_t begin, int64_t end)
         for (int64_t i = 0; i < n && turned; i++)
             memcpy(out + order[i] * columns, found + i * columns, (size_t)columns * sizeof(T));
     }
-    free(kept);
+    eshkol_scratch_give(kept);
 }
 
 static void NAMED(triangle)(void *context, int64_t begin, int64_t end)
@@ -341,7 +341,7 @@ static void NAMED(triangle)(void *context, int64_t begin, int64_t end)
         memcpy(out, b, (size_t)(n * columns) * sizeof(T));
         NAMED(under)(&work, n, t, out, columns, columns);
     }
-    free(memory);
+    eshkol_scratch_give(memory);
 }
 
 /* Factors of matrices begin … end - 1 in memory that is used again, and something told of each. */
@@ -359,7 +359,7 @@ static void NAMED(told)(EshkolLinear *linear, int64_t begin, int64_t end,
         NAMED(factor)(&work, &f);
         tell(linear, &f, number);
     }
-    free(order);
+    eshkol_scratch_give(order);
 }
 
 /* A product that neither becomes too large nor too small on the way. */
@@ -450,5 +450,5 @@ static void NAMED(lu)(void *context, int64_t begin, int64_t end)
         memcpy(out, NAMED(operand)(linear, 0, number, size), (size_t)size * sizeof(T));
         NAMED(factor)(&work, &f);
     }
-    free(memory);
+    eshkol_scratch_give(memory);
 }

@@ -1,7 +1,9 @@
-/* products.h, lanes.h, triangles.h, panels.h, factors.h, roots.h, batches.h, jacobi.h, spectra.h and qr.h for each
-   dtype, for one kind of processor: KERNELS is their table, TARGET what the processor has (as GCC and Clang name it),
-   VECTOR the bytes of its registers. A product is made of tiles of STRIP rows and VECTORS registers, by lanes of a
-   register where BY_LANES is set. Included once by each file that chooses these. */
+/* products.h, lanes.h, triangles.h, panels.h, factors.h, roots.h, batches.h, jacobi.h, spectra.h, qr.h and nearest.h,
+   for each dtype and for one kind of processor: KERNELS is their table, TARGET what the processor has (as GCC and Clang
+   name it), VECTOR the bytes of its registers. A product is made of tiles of STRIP rows and VECTORS registers, by lanes
+   of a register where BY_LANES is set. Included once by each file that chooses these. */
+#include "../registers.h"
+#include "../scratch.h"
 #include "linear.h"
 
 #include <float.h>
@@ -9,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALWAYS __attribute__((always_inline))
 #define PRAGMA(TEXT) _Pragma(#TEXT)
 #if defined(__clang__)
 #define CHOOSE(NAMES) PRAGMA(clang attribute push(__attribute__((target(NAMES))), apply_to = function))
@@ -53,18 +54,6 @@ CHOOSE(TARGET)
 #define LANES ((int64_t)(VECTOR / sizeof(R)))
 #define WIDTH (LANES * VECTORS) /* columns of a tile */
 
-/* Lanes of two registers, by constants: those of the second are counted behind those of the first. */
-#if defined(__clang__)
-#define LANES_OF(V, x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
-#else
-#define LANES_OF(V, x, y, ...) __builtin_shuffle(x, y, (V){__VA_ARGS__})
-#endif
-#define LIST_2(F, n) F(0, n), F(1, n)
-#define LIST_4(F, n) LIST_2(F, n), F(2, n), F(3, n)
-#define LIST_8(F, n) LIST_4(F, n), F(4, n), F(5, n), F(6, n), F(7, n)
-#define LIST_16(F, n) \
-    LIST_8(F, n), F(8, n), F(9, n), F(10, n), F(11, n), F(12, n), F(13, n), F(14, n), F(15, n)
-
 /* --- the numbers -------------------------------------------------------------------------------------------------- */
 
 #define R float
@@ -81,6 +70,7 @@ CHOOSE(TARGET)
 #include "jacobi.h"
 #include "spectra.h"
 #include "qr.h"
+#include "nearest.h"
 #undef SUFFIX
 #undef PARTS
 #define PARTS 2
@@ -95,6 +85,7 @@ CHOOSE(TARGET)
 #include "jacobi.h"
 #include "spectra.h"
 #include "qr.h"
+#include "nearest.h"
 #undef SUFFIX
 #undef PARTS
 #undef R
@@ -114,6 +105,7 @@ CHOOSE(TARGET)
 #include "jacobi.h"
 #include "spectra.h"
 #include "qr.h"
+#include "nearest.h"
 #undef SUFFIX
 #undef PARTS
 #define PARTS 2
@@ -128,13 +120,14 @@ CHOOSE(TARGET)
 #include "jacobi.h"
 #include "spectra.h"
 #include "qr.h"
+#include "nearest.h"
 #undef SUFFIX
 #undef PARTS
 #undef R
 #undef BYTES
 
 #define TABLE(NAME) {batch_solve##NAME, triangle##NAME, cholesky##NAME, batch_det##NAME, batch_slogdet##NAME, \
-                     lu##NAME, eigh##NAME, svd##NAME, eig##NAME, qr##NAME, factored##NAME}
+                     lu##NAME, eigh##NAME, svd##NAME, eig##NAME, qr##NAME, factored##NAME, nearest##NAME}
 
 const EshkolLinearKernels KERNELS[ESHKOL_LINEAR_DTYPES] = {
     [ESHKOL_FLOAT32] = TABLE(_f32),

@@ -41,7 +41,8 @@ void eshkol_linear_alone(const EshkolLinear *linear, int alone)
 
 const EshkolLinearFact eshkol_linear_facts[] = {
     WORD(out), WORD(in), WORD(lapack), WORD(threads), WORD(pool), WORD(dtype), WORD(rows), WORD(columns), WORD(flags),
-    WORD(rank), WORD(batch), FACT("float32", ESHKOL_FLOAT32), FACT("float64", ESHKOL_FLOAT64),
+    WORD(sides), WORD(cutoff), WORD(rank), WORD(batch), FACT("float32", ESHKOL_FLOAT32),
+    FACT("float64", ESHKOL_FLOAT64),
     FACT("complex64", ESHKOL_COMPLEX64), FACT("complex128", ESHKOL_COMPLEX128),
     FACT("lower", ESHKOL_TRIANGLE_LOWER), FACT("transpose", ESHKOL_TRIANGLE_TRANSPOSE),
     FACT("unit", ESHKOL_TRIANGLE_UNIT), FACT("upper", ESHKOL_CHOLESKY_UPPER),
@@ -61,3 +62,4 @@ ENTRY(svd)
 ENTRY(eig)
 ENTRY(qr)
 ENTRY(factored)
+ENTRY(nearest)

@@ -44,6 +44,8 @@ typedef struct {
     int64_t dtype;
     int64_t rows, columns; /* of a matrix */
     int64_t flags;
+    int64_t sides;  /* right sides of a system of least squares */
+    double cutoff;  /* of its singular values, as a part of the greatest */
     int64_t rank; /* axes of the batch */
     EshkolBatchAxis batch[];
 } EshkolLinear;
@@ -91,6 +93,10 @@ void eshkol_linear_eig(void *linear, int64_t begin, int64_t end);
    alone is out[0]. */
 void eshkol_linear_qr(void *linear, int64_t begin, int64_t end);
 
+/* out[0] (columns × sides): the shortest that in[0] (rows × columns) times it is nearest to in[1] (rows × sides), where
+   singular values that the cutoff says are 0. Faults as of svd. */
+void eshkol_linear_nearest(void *linear, int64_t begin, int64_t end);
+
 /* As solve, of a matrix (or its transpose) whose factors and order are in[0] and in[2], as lu gives them. */
 void eshkol_linear_factored(void *linear, int64_t begin, int64_t end);
 
@@ -98,7 +104,7 @@ void eshkol_linear_factored(void *linear, int64_t begin, int64_t end);
    The functions for one dtype and one kind of processor, over matrices that are numbered within the batch. */
 
 typedef struct {
-    eshkol_body solve, triangle, cholesky, det, slogdet, lu, eigh, svd, eig, qr, factored;
+    eshkol_body solve, triangle, cholesky, det, slogdet, lu, eigh, svd, eig, qr, factored, nearest;
 } EshkolLinearKernels;
 
 extern const EshkolLinearKernels eshkol_linear_plain[ESHKOL_LINEAR_DTYPES];

@@ -170,5 +170,5 @@ static void NAMED(qr)(void *context, int64_t begin, int64_t end)
         NAMED(turn_over)(q, rows, columns, rows, (T *)linear->out[0] + number * size, columns, 1);
     }
     free(all);
-    free(at);
+    eshkol_scratch_give(at);
 }

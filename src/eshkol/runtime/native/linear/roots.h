@@ -17,6 +17,7 @@ typedef struct {
 
 #define ROOT_ROWS (4 * STRIP) /* of a block, of which what is right of the diagonal is shared among threads */
 #define ROOT_MARGIN (STRIP + WIDTH)
+#define ROOT_SQUARE 64 /* rows of a symmetric product that is not halved */
 #define ROOT_PITCH(n) NAMED(panel_pitch)((n) + ROOT_MARGIN)
 #define ROOT_MEMORY(n) (((n) + 1) * ROOT_PITCH(n) + LANES)
 #define CORNER_VECTORS ((int)(STRIP * BYTES >= VECTOR * VECTORS ? VECTORS : (STRIP * BYTES + VECTOR - 1) / VECTOR))
@@ -221,7 +222,37 @@ static void NAMED(root_given)(void *context, int64_t begin, int64_t end)
         NAMED(give_rows)(context, number * LANES);
 }
 
-/* The factor of a matrix of up to ROOTED rows, in memory for ROOT_MEMORY(n) numbers; 0 where there is none. */
+/* The upper triangle of c -= the transpose of a (depth × n) · a; more than that is written, none of which is read. */
+static void NAMED(square_less)(const NAMED(Work) *work, int64_t n, int64_t depth, const R *a, R *c, int64_t pitch)
+{
+    const int64_t half = n <= ROOT_SQUARE ? n : (n / 2 + WIDTH - 1) / WIDTH * WIDTH, first = half < n ? half : 0;
+    if (half < n) {
+        NAMED(square_less)(work, half, depth, a, c, pitch);
+        NAMED(square_less)(work, n - half, depth, a + half, c + half * (pitch + 1), pitch);
+    }
+    NAMED(subtract)(work, (NAMED(Product)){
+        .a = a, .b = a + first, .c = c + first, .rows = half, .columns = n - first, .depth = depth, .a_row = 1,
+        .a_column = pitch, .b_row = pitch, .b_column = 1, .c_row = pitch,
+    });
+}
+
+/* 0 where there is no factor. Halves begin where blocks do: a corner that ends a half must not reach into the next. */
+static int NAMED(root_by_halves)(const NAMED(Work) *work, NAMED(Root) root)
+{
+    if (root.n <= ROOTED)
+        return NAMED(root_of_rows)(work, &root);
+    const int64_t half = (root.n / 2 + ROOT_ROWS - 1) / ROOT_ROWS * ROOT_ROWS, rest = root.n - half;
+    NAMED(Root) first = root, second = root;
+    first.n = half, second.n = rest;
+    second.at += half * (root.pitch + 1), second.inverses += half;
+    if (!NAMED(root_by_halves)(work, first))
+        return 0;
+    NAMED(under)(work, half, (NAMED(Triangle)){root.at, 1, root.pitch, 1, 0}, root.at + half, rest, root.pitch);
+    NAMED(square_less)(work, rest, half, root.at + half, second.at, root.pitch);
+    return NAMED(root_by_halves)(work, second);
+}
+
+/* The factor of a matrix, in memory for ROOT_MEMORY(n) numbers; 0 where there is none. */
 static int NAMED(root_of_matrix)(const NAMED(Work) *work, NAMED(Root) root)
 {
     const int64_t n = root.n, tasks = (n + LANES - 1) / LANES, grain = ROOT_ROWS / LANES > 1 ? ROOT_ROWS / LANES : 1;
@@ -231,12 +262,13 @@ static int NAMED(root_of_matrix)(const NAMED(Work) *work, NAMED(Root) root)
     root.inverses = root.at + n * root.pitch;
     if (!shared || eshkol_parallel_for(work->pool, NAMED(root_taken), &root, tasks, grain) != 0)
         NAMED(root_taken)(&root, 0, tasks);
-    const int found = NAMED(root_of_rows)(work, &root);
+    const int found = NAMED(root_by_halves)(work, root);
     if (!shared || eshkol_parallel_for(work->pool, NAMED(root_given), &root, tasks, grain) != 0)
         NAMED(root_given)(&root, 0, tasks);
     return found;
 }
-#endif
+
+#else /* PARTS == 2: columns that are halved, as they lie */
 
 /* The lower triangle of c -= a · its adjoint; more than that is written. */
 static void NAMED(square_less)(const NAMED(Work) *work, int64_t n, int64_t depth, const T *a, T *c, int64_t stride)
@@ -256,10 +288,6 @@ static void NAMED(square_less)(const NAMED(Work) *work, int64_t n, int64_t depth
 /* The lower triangle of a matrix becomes its factor; 0 where it has none. */
 static int NAMED(root)(const NAMED(Work) *work, int64_t n, T *a, int64_t stride)
 {
-#if PARTS == 1
-    if (n <= ROOTED)
-        return NAMED(root_of_matrix)(work, (NAMED(Root)){.x = a, .out = a, .n = n, .stride = stride});
-#endif
     if (n <= LEAF) {
         for (int64_t j = 0; j < n; j++) {
             R left = NAMED(real)(a[j * (stride + 1)]);
@@ -286,6 +314,8 @@ static int NAMED(root)(const NAMED(Work) *work, int64_t n, T *a, int64_t stride)
     return NAMED(root)(work, rest, a + half * (stride + 1), stride);
 }
 
+#endif
+
 static void NAMED(cholesky)(void *context, int64_t begin, int64_t end)
 {
     EshkolLinear *linear = context;
@@ -293,26 +323,19 @@ static void NAMED(cholesky)(void *context, int64_t begin, int64_t end)
     const int upper = (linear->flags & ESHKOL_CHOLESKY_UPPER) != 0;
     NAMED(Work) work;
 #if PARTS == 1
-    R *memory = NAMED(prepared)(linear, &work, ROOT_MEMORY(n < ROOTED ? n : ROOTED), 0);
+    R *memory = NAMED(prepared)(linear, &work, ROOT_MEMORY(n), 0);
+    work.root = memory;
 #else
     void *memory = NAMED(prepared)(linear, &work, 0, 0);
 #endif
-    if (memory == NULL)
-        return;
-#if PARTS == 1
-    work.root = memory;
-#endif
-    for (int64_t number = begin; number < end; number++) {
+    for (int64_t number = begin; number < end && memory != NULL; number++) {
         const T *x = NAMED(operand)(linear, 0, number, n * n);
         T *out = (T *)linear->out[0] + number * n * n;
 #if PARTS == 1
-        if (n <= ROOTED) {
-            const NAMED(Root) root = {.x = x, .out = out, .n = n, .stride = n, .symmetric = 1, .upper = upper};
-            if (!NAMED(root_of_matrix)(&work, root))
-                eshkol_linear_fault(linear, (uint64_t)number);
-            continue;
-        }
-#endif
+        const NAMED(Root) root = {.x = x, .out = out, .n = n, .stride = n, .symmetric = 1, .upper = upper};
+        if (!NAMED(root_of_matrix)(&work, root))
+            eshkol_linear_fault(linear, (uint64_t)number);
+#else
         for (int64_t first = 0; first < n; first += LEAF) /* lines of a cache are read once, down the columns too */
             for (int64_t j = 0; j < n && j < first + LEAF; j++)
                 for (int64_t i = j > first ? j : first; i < n && i < first + LEAF; i++)
@@ -327,6 +350,7 @@ static void NAMED(cholesky)(void *context, int64_t begin, int64_t end)
                 }
         for (int64_t i = 0; i < n && !upper; i++)
             memset(out + i * n + i + 1, 0, (size_t)(n - i - 1) * sizeof(T));
+#endif
     }
-    free(memory);
+    eshkol_scratch_give(memory);
 }

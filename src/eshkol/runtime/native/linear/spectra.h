@@ -96,7 +96,8 @@ static int NAMED(allotted)(EshkolLinear *linear, NAMED(Spectrum) *s, int64_t mat
                            int64_t values)
 {
     const int64_t numbers = matrix + vectors + others + s->lwork + 1, reals = values + s->lreals + 1;
-    s->memory = malloc((size_t)numbers * sizeof(T) + (size_t)reals * sizeof(R) + (size_t)(s->lintegers + 1) * 4);
+    s->memory = eshkol_scratch_take((size_t)numbers * sizeof(T) + (size_t)reals * sizeof(R)
+                                    + (size_t)(s->lintegers + 1) * 4);
     if (s->memory == NULL) {
         eshkol_linear_fault(linear, ESHKOL_LINEAR_NO_MEMORY);
         return 0;
@@ -144,7 +145,7 @@ static void NAMED(eigh)(void *context, int64_t begin, int64_t end)
             NAMED(settled)(linear, number, n, s.matrix, 1, NULL);
     }
     eshkol_linear_alone(linear, 0);
-    free(s.memory);
+    eshkol_scratch_give(s.memory);
 }
 
 /* --- singular values ---------------------------------------------------------------------------------------------- */
@@ -228,7 +229,7 @@ static void NAMED(svd)(void *context, int64_t begin, int64_t end)
             NAMED(phased)(linear, number, u, high, vh);
     }
     eshkol_linear_alone(linear, 0);
-    free(s.memory);
+    eshkol_scratch_give(s.memory);
 }
 
 /* --- eigenvalues of any matrix ------------------------------------------------------------------------------------ */
@@ -327,5 +328,5 @@ static void NAMED(eig)(void *context, int64_t begin, int64_t end)
             NAMED(general)(linear, number, n, s.vectors);
     }
     eshkol_linear_alone(linear, 0);
-    free(s.memory);
+    eshkol_scratch_give(s.memory);
 }

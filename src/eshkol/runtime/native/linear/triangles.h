@@ -335,6 +335,7 @@ static void NAMED(under)(const NAMED(Work) *work, int64_t n, NAMED(Triangle) t, 
     }
 }
 
+#if PARTS == 2
 /* a (rows × n) becomes what times the adjoint of a lower triangle with a real diagonal gives a. */
 static void NAMED(beside)(
     const NAMED(Work) *work, int64_t n, const T *t, int64_t t_row, T *a, int64_t rows, int64_t a_row)
@@ -374,3 +375,4 @@ static void NAMED(beside)(
     });
     NAMED(beside)(work, rest, t + half * (t_row + 1), t_row, a + half, rows, a_row);
 }
+#endif

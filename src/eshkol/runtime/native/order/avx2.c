@@ -2,6 +2,6 @@
 #if defined(__x86_64__)
 #define KIND(name) name##_avx2
 #define TARGET "avx2"
-#define BYTES 32
+#define VECTOR 32
 #include "kinds.h"
 #endif

@@ -2,6 +2,6 @@
 #if defined(__x86_64__)
 #define KIND(name) name##_avx512
 #define TARGET "avx512f,popcnt"
-#define BYTES 64
+#define VECTOR 64
 #include "kinds.h"
 #endif

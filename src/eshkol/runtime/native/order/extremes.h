@@ -50,14 +50,14 @@ KEY_OF(double_key, int64_t, 64)
  *
  * GREATEST(x, a) and LEAST(x, a) may lose NaN, so that NOTED(noted, x, y) notes it; on AArch64 they give NaN, which is
  * seen at the end. */
-typedef float Floats __attribute__((vector_size(BYTES)));
-typedef double Doubles __attribute__((vector_size(BYTES)));
-typedef int32_t Words __attribute__((vector_size(BYTES)));
-typedef int64_t LongWords __attribute__((vector_size(BYTES)));
+typedef float Floats __attribute__((vector_size(VECTOR)));
+typedef double Doubles __attribute__((vector_size(VECTOR)));
+typedef int32_t Words __attribute__((vector_size(VECTOR)));
+typedef int64_t LongWords __attribute__((vector_size(VECTOR)));
 
 #if defined(__x86_64__)
 #define OF_VECTOR(NAME) JOIN(JOIN(_mm, VECTOR_BITS), NAME)
-#if BYTES == 64
+#if VECTOR == 64
 #define VECTOR_BITS 512
 typedef unsigned Noted;
 #define FLOATS_NOTED(noted, x, y) noted |= _mm512_cmp_ps_mask((__m512)(x), (__m512)(y), _CMP_UNORD_Q);
@@ -68,7 +68,7 @@ typedef unsigned Noted;
 #define DOUBLES_HAVE(x, y) (_mm512_cmp_pd_mask((__m512d)(x), _mm512_set1_pd(y), _CMP_EQ_OQ) != 0)
 #define SINGLES __m512
 #define PAIRS __m512d
-#elif BYTES == 32
+#elif VECTOR == 32
 #define VECTOR_BITS 256
 typedef Words Noted;
 #define FLOATS_NOTED(noted, x, y) noted |= (Words)_mm256_cmp_ps((__m256)(x), (__m256)(y), _CMP_UNORD_Q);
@@ -115,9 +115,9 @@ typedef Words Noted;
 
 static inline int any_bits(const char *vector)
 {
-    uint64_t words[BYTES / 8], any = 0;
+    uint64_t words[VECTOR / 8], any = 0;
     memcpy(words, vector, sizeof words);
-    for (int k = 0; k < BYTES / 8; k++)
+    for (int k = 0; k < VECTOR / 8; k++)
         any |= words[k];
     return any != 0;
 }
@@ -143,10 +143,10 @@ static inline int doubles_have(Doubles x, double number)
 #define SIDE_BY_SIDE 4 /* vectors, so that one does not wait for another */
 #define LOADED(vector, k) memcpy(&vector, memory + (size_t)i * sizeof here + k * sizeof vector, sizeof vector);
 
-#define EXTREME_OF_FLOATS(NAME, ELEMENT, VECTOR, MASKS, KIND_OF, BEST, KEY, READ, LIMIT, BETTER)        \
+#define EXTREME_OF_FLOATS(NAME, ELEMENT, SOME, MASKS, KIND_OF, BEST, KEY, READ, LIMIT, BETTER)        \
     static int64_t NAME(const KEY *bits, int64_t count, KEY *extreme)                                   \
     {                                                                                                   \
-        enum { LANES_HERE = BYTES / sizeof(ELEMENT), STEP = SIDE_BY_SIDE * LANES_HERE };                \
+        enum { LANES_HERE = VECTOR / sizeof(ELEMENT), STEP = SIDE_BY_SIDE * LANES_HERE };                \
         const char *memory = (const char *)bits;                                                        \
         int64_t found = 0;                                                                              \
         ELEMENT best;                                                                                   \
@@ -157,11 +157,11 @@ static inline int doubles_have(Doubles x, double number)
             int numbers = 1;                                                                            \
             end = from + LOOKED_AT < count ? from + LOOKED_AT : count;                                        \
             if (end - from >= STEP) {                                                                   \
-                VECTOR a, b, c, d;                                                                      \
+                SOME a, b, c, d;                                                                      \
                 Noted noted = {0};                                                                      \
                 LOADED(a, 0) LOADED(b, 1) LOADED(c, 2) LOADED(d, 3)                                     \
                 for (; i + STEP <= end; i += STEP) {                                                    \
-                    VECTOR x, y, z, w;                                                                  \
+                    SOME x, y, z, w;                                                                  \
                     LOADED(x, 0) LOADED(y, 1) LOADED(z, 2) LOADED(w, 3)                                 \
                     KIND_OF##_NOTED(noted, x, y) KIND_OF##_NOTED(noted, z, w)                           \
                     a = KIND_OF##_##BEST(x, a);                                                         \
@@ -171,7 +171,7 @@ static inline int doubles_have(Doubles x, double number)
                 }                                                                                       \
                 a = KIND_OF##_##BEST(KIND_OF##_##BEST(a, b), KIND_OF##_##BEST(c, d));                   \
                 if (i < end) { /* some are looked at again */                                           \
-                    VECTOR x;                                                                           \
+                    SOME x;                                                                           \
                     for (; i + (int64_t)LANES_HERE <= end; i += LANES_HERE) {                           \
                         LOADED(x, 0)                                                                    \
                         KIND_OF##_NOTED(noted, x, x)                                                    \
@@ -207,7 +207,7 @@ static inline int doubles_have(Doubles x, double number)
             found = here BETTER best ? from : found;                                                    \
             best = here;                                                                                \
         }                                                                                               \
-        for (VECTOR x; found + (int64_t)LANES_HERE <= count; found += LANES_HERE) {                     \
+        for (SOME x; found + (int64_t)LANES_HERE <= count; found += LANES_HERE) {                     \
             memcpy(&x, memory + (size_t)found * sizeof best, sizeof x);                                 \
             if (KIND_OF##_HAVE(x, best))                                                                \
                 break;                                                                                  \

@@ -9,6 +9,7 @@
    RUN           how many are sorted at first, before they are merged
    NETWORK(...)  sorts so many in vectors, where equal items cannot be told apart: (items, count)
    QUICK(...)    the same for any number (HAS_QUICK 1), unless it returns 0: (items, spare, count, rounds)
+   DIVIDED(...)  with that: puts what is less than an item first and tells how many: (items, spare, count, item)
 
    Everything here keeps items of one key in their order. */
 
@@ -110,6 +111,8 @@ typedef struct {
     int shift, width;     /* which bits are the digit */
     Seen *seen;           /* of each piece */
     const uint8_t *left;  /* digits whose items are not moved; NULL: none */
+    const ITEM *bounds;   /* items by which they are divided into parts */
+    int64_t parts;
 } NAME(Walk);
 
 static inline int64_t NAME(end)(const NAME(Walk) *walk, int64_t piece)
@@ -272,26 +275,86 @@ static ITEM *NAME(by_digits)(NAME(Walk) *walk, Pieces pieces, const Seen *seen, 
 }
 
 #if HAS_QUICK && defined(QUICK)
-/* Divided by the first digit among threads, unless one of them would have much more than others. */
-static ITEM *NAME(shared)(NAME(Walk) *walk, Pieces pieces, int bits)
+/* Items of a piece from `from` on, which belong to parts first … last - 1, come to lie part after part. */
+static void NAME(part)(const NAME(Walk) *walk, int64_t from, int64_t count, int64_t first, int64_t last,
+                       uint32_t *tallies)
 {
-    walk->width = bits < LARGE_DIGIT ? bits : LARGE_DIGIT;
-    walk->shift = bits - walk->width;
-    walk->left = NULL;
-    each_piece(pieces, NAME(tally), walk);
-    for (int64_t digit = 0; digit < (int64_t)1 << walk->width; digit++) {
-        int64_t sum = 0;
-        for (int64_t piece = 0; piece < pieces.count; piece++)
-            sum += walk->tallies[(piece << walk->width) + digit];
-        if (sum > walk->count / 8)
-            return NULL;
+    while (last - first > 1) {
+        const int64_t middle = (first + last) / 2;
+        const int64_t low = DIVIDED(walk->items + from, walk->spare + from, count, walk->bounds[middle - 1]);
+        NAME(part)(walk, from, low, first, middle, tallies);
+        from += low, count -= low, first = middle;
     }
-    NAME(places)(walk, pieces.count);
-    each_piece(pieces, NAME(spread), walk);
-    ITEM *spread = walk->spare;
+    tallies[first] = (uint32_t)count;
+}
+
+static void NAME(part_pieces)(void *context, int64_t begin, int64_t end)
+{
+    const NAME(Walk) *walk = context;
+    for (int64_t piece = begin; piece < end; piece++)
+        NAME(part)(walk, piece * walk->piece, NAME(end)(walk, piece) - piece * walk->piece, 0, walk->parts,
+                   walk->tallies + piece * walk->parts);
+}
+
+/* What of each part a piece has goes behind what pieces before it have. */
+static void NAME(gather_parts)(void *context, int64_t begin, int64_t end)
+{
+    const NAME(Walk) *walk = context;
+    const int64_t pieces = (walk->count + walk->piece - 1) / walk->piece;
+    for (int64_t piece = begin; piece < end; piece++) {
+        int64_t from = piece * walk->piece, to = 0;
+        for (int64_t part = 0; part < walk->parts; part++) {
+            int64_t at = to;
+            for (int64_t k = 0; k < pieces; k++) {
+                at += k < piece ? walk->tallies[k * walk->parts + part] : 0;
+                to += walk->tallies[k * walk->parts + part];
+            }
+            const int64_t here = walk->tallies[piece * walk->parts + part];
+            memcpy(walk->spare + at, walk->items + from, (size_t)here * sizeof *walk->items);
+            from += here;
+        }
+    }
+}
+
+static void NAME(sort_parts)(void *context, int64_t begin, int64_t end)
+{
+    const NAME(Walk) *walk = context;
+    const int64_t pieces = (walk->count + walk->piece - 1) / walk->piece;
+    int64_t from = 0;
+    for (int64_t part = 0; part < end; part++) {
+        int64_t count = 0;
+        for (int64_t piece = 0; piece < pieces; piece++)
+            count += walk->tallies[piece * walk->parts + part];
+        if (part >= begin && count > 1) {
+            const ITEM *sorted = NAME(sorted)(walk->items + from, walk->spare + from, count);
+            if (sorted != walk->items + from)
+                memcpy(walk->items + from, sorted, (size_t)count * sizeof *sorted);
+        }
+        from += count;
+    }
+}
+
+/* Divided among threads by some items, so that parts are about as large as each other; each is then sorted by one. */
+static ITEM *NAME(shared)(NAME(Walk) *walk, Pieces pieces)
+{
+    ITEM few[2 * MOST_PARTS * SAMPLED], bounds[MOST_PARTS];
+    walk->parts = 2;
+    while (walk->parts < pieces.count && walk->parts < MOST_PARTS)
+        walk->parts *= 2;
+    const int64_t sampled = walk->parts * SAMPLED, apart = walk->count / sampled;
+    for (int64_t k = 0; k < sampled; k++) /* not at places that are all alike, where items come in turns */
+        few[k] = walk->items[k * apart + (int64_t)((uint64_t)k * 0x9E3779B97F4A7C15 >> 33) % apart];
+    const ITEM *sorted = NAME(sorted)(few, few + sampled, sampled);
+    for (int64_t part = 1; part < walk->parts; part++)
+        bounds[part - 1] = sorted[part * SAMPLED];
+    walk->bounds = bounds;
+    each_piece(pieces, NAME(part_pieces), walk);
+    each_piece(pieces, NAME(gather_parts), walk);
+    ITEM *gathered = walk->spare;
     walk->spare = walk->items;
-    walk->items = spread;
-    NAME(settle)(walk, pieces);
+    walk->items = gathered;
+    each_piece((Pieces){pieces.order, walk->parts, 0}, NAME(sort_parts), walk);
+    walk->bounds = NULL;
     return walk->items;
 }
 #endif
@@ -303,11 +366,9 @@ static ITEM *NAME(in_order)(NAME(Walk) *walk, Pieces pieces, const Seen *seen, i
     const int bits = bit_length(seen->greatest - seen->least);
     walk->base = (WORD)seen->least;
     if (bits - known > LARGE_DIGIT) {
-        if (pieces.count > 1) {
-            ITEM *sorted = NAME(shared)(walk, pieces, bits);
-            if (sorted != NULL)
-                return sorted;
-        } else if (QUICK(walk->items, walk->spare, walk->count, 4 * bit_length((uint64_t)walk->count)))
+        if (pieces.count > 1)
+            return NAME(shared)(walk, pieces);
+        if (QUICK(walk->items, walk->spare, walk->count, 4 * bit_length((uint64_t)walk->count)))
             return walk->items;
     }
 #endif
@@ -498,6 +559,7 @@ static int NAME(one_row)(const Row *row, const Space *space, Pieces pieces)
 #undef HAS_PLACE
 #undef NETWORK
 #undef QUICK
+#undef DIVIDED
 #undef RUN
 #undef BEFORE
 #undef FILL

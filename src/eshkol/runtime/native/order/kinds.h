@@ -1,5 +1,7 @@
 /* rows.h and extremes.h for one kind of processor: KIND(name) is how it calls its functions, TARGET what the processor
-   has (as GCC and Clang name it), BYTES how many a vector has. Included once by each file that chooses these. */
+   has (as GCC and Clang name it), VECTOR how many a vector has. Included once by each file that chooses these. */
+#include "../registers.h"
+#include "../scratch.h"
 #include "order.h"
 
 #include <stdlib.h>
@@ -16,8 +18,10 @@
 #define PRAGMA(TEXT) _Pragma(#TEXT)
 #if defined(__clang__)
 #define CHOOSE(NAMES) PRAGMA(clang attribute push(__attribute__((target(NAMES))), apply_to = function))
+#define UNROLL
 #else
 #define CHOOSE(NAMES) PRAGMA(GCC target(NAMES))
+#define UNROLL PRAGMA(GCC unroll 16)
 #endif
 #ifdef TARGET
 CHOOSE(TARGET)
@@ -27,15 +31,19 @@ CHOOSE(TARGET)
 #define MOST_KEYS 256 /* of a network */
 
 /* Signed keys: every processor compares those in vectors. */
-typedef int32_t Narrow __attribute__((vector_size(BYTES)));
-typedef int64_t Wide __attribute__((vector_size(BYTES)));
+typedef int32_t Narrow __attribute__((vector_size(VECTOR)));
+typedef int64_t Wide __attribute__((vector_size(VECTOR)));
 
-#if BYTES == 64
+#if VECTOR == 64
 #define NARROW_LEAST(x, y) (Narrow)_mm512_min_epi32((__m512i)(x), (__m512i)(y))
-#define NARROW_GREATEST(x, y) (Narrow)_mm512_max_epi32((__m512i)(x), (__m512i)(y))
-#define WIDE_LEAST(x, y) (Wide)_mm512_min_epi64((__m512i)(x), (__m512i)(y))
-#define WIDE_GREATEST(x, y) (Wide)_mm512_max_epi64((__m512i)(x), (__m512i)(y))
-#elif BYTES == 32
+/* What is left of both beside the least: exclusive or, for which there are twice as many places in a processor. */
+#define NARROW_GREATEST(x, y) \
+    (Narrow)_mm512_ternarylogic_epi32((__m512i)(x), (__m512i)(y), (__m512i)NARROW_LEAST(x, y), 0x96)
+/* Extremes of 8 bytes take two steps each, where a comparison serves both. */
+#define WIDE_ABOVE(x, y) _mm512_cmpgt_epi64_mask((__m512i)(x), (__m512i)(y))
+#define WIDE_LEAST(x, y) (Wide)_mm512_mask_blend_epi64(WIDE_ABOVE(x, y), (__m512i)(x), (__m512i)(y))
+#define WIDE_GREATEST(x, y) (Wide)_mm512_mask_blend_epi64(WIDE_ABOVE(x, y), (__m512i)(y), (__m512i)(x))
+#elif VECTOR == 32
 #define NARROW_LEAST(x, y) (Narrow)_mm256_min_epi32((__m256i)(x), (__m256i)(y))
 #define NARROW_GREATEST(x, y) (Narrow)_mm256_max_epi32((__m256i)(x), (__m256i)(y))
 #define WIDE_CHOSEN(x, y, yes, no) \
@@ -58,25 +66,14 @@ typedef int64_t Wide __attribute__((vector_size(BYTES)));
 #define WIDE_GREATEST(x, y) WIDE_CHOSEN(x, y, x, y)
 #endif
 
-/* Lanes of two vectors, by constants: those of the second are counted behind those of the first. */
-#if defined(__clang__)
-#define LANES_OF(V, x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
-#else
-#define LANES_OF(V, x, y, ...) __builtin_shuffle(x, y, (V){__VA_ARGS__})
-#endif
-#define LIST_2(F, n) F(0, n), F(1, n)
-#define LIST_4(F, n) LIST_2(F, n), F(2, n), F(3, n)
-#define LIST_8(F, n) LIST_4(F, n), F(4, n), F(5, n), F(6, n), F(7, n)
-#define LIST_16(F, n) \
-    LIST_8(F, n), F(8, n), F(9, n), F(10, n), F(11, n), F(12, n), F(13, n), F(14, n), F(15, n)
 #define PASTE(A, B) A##B
 #define JOIN(A, B) PASTE(A, B)
 #define LIST(F, n) JOIN(LIST_, LANES)(F, n)
 
-#if BYTES == 64
+#if VECTOR == 64
 #define NARROW_LANES 16
 #define WIDE_LANES 8
-#elif BYTES == 32
+#elif VECTOR == 32
 #define NARROW_LANES 8
 #define WIDE_LANES 4
 #else
@@ -86,6 +83,7 @@ typedef int64_t Wide __attribute__((vector_size(BYTES)));
 
 #define NAME(x) narrow_##x
 #define WORD uint32_t
+#define BYTES 4
 #define V Narrow
 #define LANES NARROW_LANES
 #define LEAST NARROW_LEAST
@@ -94,18 +92,20 @@ typedef int64_t Wide __attribute__((vector_size(BYTES)));
 
 #define NAME(x) wide_##x
 #define WORD uint64_t
+#define BYTES 8
 #define V Wide
 #define LANES WIDE_LANES
 #define LEAST WIDE_LEAST
 #define GREATEST WIDE_GREATEST
 #include "network.h"
 
-#if BYTES == 64
+#if VECTOR == 64
 #define LOAD(from) _mm512_loadu_si512(from)
 #define STORE(to, x) _mm512_storeu_si512(to, x)
 
 #define NAME(x) narrow_##x
 #define WORD uint32_t
+#define V Narrow
 #define LANES NARROW_LANES
 #define MASK __mmask16
 #define LOAD_SOME(mask, from) _mm512_maskz_loadu_epi32(mask, from)
@@ -117,6 +117,7 @@ typedef int64_t Wide __attribute__((vector_size(BYTES)));
 
 #define NAME(x) wide_##x
 #define WORD uint64_t
+#define V Wide
 #define LANES WIDE_LANES
 #define MASK __mmask8
 #define LOAD_SOME(mask, from) _mm512_maskz_loadu_epi64(mask, from)

@@ -4,6 +4,7 @@
 
    NAME(x)                  names for this width
    WORD, V, LANES           a key, a vector of them as signed numbers, and how many that holds
+   BYTES                    of a key
    LEAST(x, y), GREATEST    of each lane */
 
 #define EXCHANGE(x, y)                \
@@ -83,6 +84,12 @@ static inline void NAME(fall)(V *rows, int64_t count)
         rows[i] = EITHER_OF(least, greatest, columns);                               \
     }
 
+#define NAMED(x) NAME(x)
+typedef V NAME(Vector);
+typedef V NAME(BitsVector);
+#include "../turned.h"
+#undef NAMED
+
 static void NAME(network)(WORD *keys, int64_t keys_count)
 {
     union {
@@ -129,7 +136,14 @@ static void NAME(network)(WORD *keys, int64_t keys_count)
     NAME(fall)(rows, count);
 #endif
     WORD sorted[sizeof all / sizeof(WORD)];
-    for (int64_t row = 0; row < count; row++)
+    int64_t row = 0;
+    for (; row + LANES <= count; row += LANES) { /* columns lie one after the other again */
+        NAME(turn_registers)(rows + row);
+        for (int64_t lane = 0; lane < LANES; lane++)
+            for (int64_t k = 0; k < LANES; k++)
+                sorted[lane * count + row + k] = all.words[(row + lane) * LANES + k] ^ top;
+    }
+    for (; row < count; row++)
         for (int64_t lane = 0; lane < LANES; lane++)
             sorted[lane * count + row] = all.words[row * LANES + lane] ^ top;
     memcpy(keys, sorted, (size_t)keys_count * sizeof *keys);
@@ -137,6 +151,7 @@ static void NAME(network)(WORD *keys, int64_t keys_count)
 
 #undef NAME
 #undef WORD
+#undef BYTES
 #undef V
 #undef LANES
 #undef LEAST

@@ -1,4 +1,4 @@
 /* Sorts and extremes for any processor. */
 #define KIND(name) name##_plain
-#define BYTES 16
+#define VECTOR 16
 #include "kinds.h"

@@ -3,27 +3,35 @@
    equal keys none can be told from another. Whoever includes this file says what keys are:
 
    NAME(x)                      names for this width
-   WORD, LANES, MASK            a key, how many a vector has, and a bit for each lane
+   WORD, V, LANES, MASK         a key, a vector as network.h has it, how many it has, and a bit for each lane
    LOAD, STORE, SPLAT           vectors of them
    BELOW(x, y)                  the lanes in which x is less than y, unsigned
    PUSHED(mask, x)              those lanes side by side, first
    SAVED(to, mask, x)           the same, written to memory, and no more than these */
 
-#define SAMPLED 15 /* keys, whose middle is the pivot of many */
-#define ROUNDS 4   /* vectors that are read at once */
+#define ROUNDS 4 /* vectors that are read at once */
+#define MIDDLE(a, b, c) NAME(greater)(NAME(less)(a, b), NAME(less)(NAME(greater)(a, b), c))
 
-/* The middle of some keys, from all over. */
+static inline WORD NAME(less)(WORD a, WORD b) { return a < b ? a : b; }
+static inline WORD NAME(greater)(WORD a, WORD b) { return a < b ? b : a; }
+
+/* About the middle of some keys, from all over: middles of eight at a time, in each lane, and of these. */
 static WORD NAME(pivot)(const WORD *keys, int64_t count)
 {
-    WORD few[SAMPLED];
-    for (int64_t k = 0; k < SAMPLED; k++) {
-        const WORD key = keys[k * (count - 1) / (SAMPLED - 1)];
-        int64_t at = k;
-        for (; at > 0 && key < few[at - 1]; at--)
-            few[at] = few[at - 1];
-        few[at] = key;
-    }
-    return few[SAMPLED / 2];
+    union {
+        V rows[8];
+        WORD words[8 * LANES];
+    } some;
+    const WORD top = (WORD)1 << (8 * sizeof(WORD) - 1);
+    for (int64_t k = 0; k < 8; k++)
+        STORE(some.rows + k, LOAD(keys + k * (count - LANES) / 7) ^ SPLAT(top));
+    NAME(eight)(some.rows);
+    const WORD *m = some.words + 4 * LANES;
+#define SIGNED(K) (m[K] ^ top)
+    const WORD found = MIDDLE(MIDDLE(SIGNED(0), SIGNED(1), SIGNED(2)), MIDDLE(SIGNED(3), SIGNED(4), SIGNED(5)),
+                              LANES > 8 ? MIDDLE(SIGNED(6), SIGNED(7), SIGNED(8 % LANES)) : SIGNED(6));
+#undef SIGNED
+    return found;
 }
 
 /* How many keys are less than a pivot; they come first, then all others. */
@@ -80,8 +88,9 @@ static int NAME(quick)(WORD *keys, WORD *spare, int64_t count, int rounds)
     return 1;
 }
 
-#undef SAMPLED
 #undef ROUNDS
+#undef MIDDLE
+#undef V
 #undef NAME
 #undef WORD
 #undef LANES

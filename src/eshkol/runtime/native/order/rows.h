@@ -12,6 +12,8 @@
 #define GLANCED 6          /* bits of them that are */
 #define SHARED (1 << 16)   /* items of a row that are worth being sorted by several threads */
 #define PIECE (1 << 14)    /* of such a row, what a thread does at least */
+#define MOST_PARTS 64      /* that it is divided into for threads, */
+#define SAMPLED 16         /* by so many items of each that are looked at */
 #define AT_A_TIME 512      /* keys that are made at a time, where they become parts of larger items */
 
 #define STRAIGHT 8         /* items that are sorted by inserting */
@@ -105,6 +107,7 @@ static void fill_wide(const Row *row, int64_t from, int64_t count, Placed *items
 #define HAS_PLACE 0
 #define NETWORK narrow_network
 #define QUICK narrow_quick
+#define DIVIDED narrow_divided
 #define RUN NARROW_RUN
 #define BEFORE(x, y) ((x) < (y))
 #define FILL narrow_keys
@@ -119,6 +122,7 @@ static void fill_wide(const Row *row, int64_t from, int64_t count, Placed *items
 #define HAS_PLACE 1
 #define NETWORK wide_network
 #define QUICK wide_quick
+#define DIVIDED wide_divided
 #define RUN WIDE_RUN
 #define BEFORE(x, y) ((x) < (y))
 #define FILL fill_narrow
@@ -132,6 +136,7 @@ static void fill_wide(const Row *row, int64_t from, int64_t count, Placed *items
 #define HAS_PLACE 0
 #define NETWORK wide_network
 #define QUICK wide_quick
+#define DIVIDED wide_divided
 #define RUN WIDE_RUN
 #define BEFORE(x, y) ((x) < (y))
 #define FILL wide_keys
@@ -156,7 +161,7 @@ static Space space_for(EshkolOrder *order, Pieces pieces, size_t item)
 {
     const size_t seen = (size_t)pieces.count * sizeof(Seen), items = (size_t)order->length * item;
     const size_t tallies = order->length <= MERGED ? 0 : ((size_t)pieces.count << LARGE_DIGIT) * sizeof(uint32_t);
-    char *memory = malloc(seen + 2 * items + tallies);
+    char *memory = eshkol_scratch_take(seen + 2 * items + tallies);
     if (memory == NULL) {
         out_of_memory(order);
         return (Space){0};
@@ -187,6 +192,6 @@ void KIND(eshkol_order_rows)(void *context, int64_t begin, int64_t end)
         }
         (wide ? wide_placed_one_row : narrow_placed_one_row)(&row, placed ? &space : &larger, pieces);
     }
-    free(space.seen);
-    free(larger.seen);
+    eshkol_scratch_give(space.seen);
+    eshkol_scratch_give(larger.seen);
 }
