@@ -18,7 +18,8 @@ from eshkol.errors import TensorError
 from eshkol.llvm.targets import host_features
 from eshkol.runtime.library import native
 
-FUNCTIONS = ("solve", "triangle", "cholesky", "det", "slogdet", "lu", "eigh", "svd", "eig", "qr", "factored")
+FUNCTIONS = ("solve", "triangle", "cholesky", "det", "slogdet", "lu", "eigh", "svd", "eig", "qr", "factored",
+             "nearest")  # fmt: skip
 KINDS = [kind for kind, needed in (("plain", ()), ("avx2", ("avx2", "fma")), ("avx512", ("avx512f",)))
          if all(host_features().get(name) for name in needed)]  # fmt: skip
 DTYPES = [np.float32, np.float64]

@@ -185,9 +185,9 @@ const Primitive esk_arenas_primitives[] = {
     ESK_PRIMITIVE_1("%region-ended?", "(%region-ended? region)", is_ended, "Whether a region has ended."),
     ESK_PRIMITIVE_1("region-name", "(region-name region)", region_name, "The name of a region."),
     ESK_PRIMITIVE_1("region-used", "(region-used region)", region_used,
-                    "How many bytevectors lie in the memory of a region, and of how many bytes, as a pair; of those that "
-                    "are left to the collector none."),
+                    "How many bytevectors lie in the memory of a region, and of how many bytes, as a pair; of those "
+                    "that are left to the collector none."),
     ESK_PRIMITIVE_0("%regions-held", "(%regions-held)", regions_held,
-                    "How many bytes the regions of this thread have."),
+                    "How many bytes all regions have."),
     {0},
 };

@@ -258,7 +258,8 @@ _Noreturn void esk_throw(Context *context, Value target, Value value) {
     if (!context->entry || (continuation->entry != context->entry->id && !fits(context, continuation))) {
         bool runs = false;
         for (Entry *entry = context->entry; entry; entry = entry->outer) runs |= continuation->entry == entry->id;
-        const char *why = runs ? "this continuation lies beyond a call from Python, which only a value or an exception leaves"
+        const char *why = runs ? "this continuation lies beyond a call from Python, which only a value or an "
+                                 "exception leaves"
                                : "this continuation belongs to a call from Python that has ended";
         bool task = context->tasks != NULL; /* whose entry it is, or the thread's */
         if (task) why = "this continuation lies beyond a parallel form, a future or a thread, which only a value or a "

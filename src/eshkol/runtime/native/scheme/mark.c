@@ -193,7 +193,8 @@ INLINE void mark_word(Marker *marker, Way way, uint64_t word) {
 
 /* Other threads' instrumentation must not watch this: it reads what lies between variables too. */
 #define DEFINE_MARK_WORDS(name, way)                                                                               \
-    __attribute__((no_sanitize_address, no_sanitize_thread, noinline)) static void name(Heap *heap, const char *from, const char *to) { \
+    __attribute__((no_sanitize_address, no_sanitize_thread, noinline)) static void                                 \
+    name(Heap *heap, const char *from, const char *to) {                                                           \
         Marker marker = begin(heap, way);                                                                          \
         const uint64_t *word = (const uint64_t *)(((uintptr_t)from + 7) & ~(uintptr_t)7);                          \
         for (; (const char *)(word + 1) <= to; word++) mark_word(&marker, way, *word);                             \

@@ -1,8 +1,8 @@
 /* Python's side of the runtime: how it is opened, calls of Python, and errors.
  *
  * Comes in: calls of the primitives below and of Python procedures; python_entries.c has those that Python makes. Goes
- * out: what Python gave; an exception of Python's is raised as an error object that has it as its cause. All of it is done
- * on the first thread (threads.h). See python.h for the rules.
+ * out: what Python gave; an exception of Python's is raised as an error object that has it as its cause. All of it is
+ * done on the first thread (threads.h). See python.h for the rules.
  */
 #include "python.h"
 #include "hostcalls.h"

@@ -1,7 +1,7 @@
 /* Python's calls of Scheme.
  *
  * Comes in: procedures and values in roots, and objects of Python's, on Scheme's first thread with Python's lock held.
- * Goes out: what Scheme gave, as objects of Python's; a condition becomes the exception that helper `raised` makes of it.
+ * Goes out: what Scheme gave, as objects of Python's; a condition becomes the exception that helper `raised` makes.
  */
 #include "python.h"
 

@@ -54,7 +54,9 @@ enum { FLAG_DIFFERENTIATED = 64 }; /* a key is a differentiated number: found as
 #define HOLE esk_special(HOLE_NUMBER)
 enum { HOLE_NUMBER = 0x401E }; /* no value of the language */
 
-static inline TableEntry *entries_of(const Table *t) { return (TableEntry *)((Vector *)esk_pointer(t->entries))->items; }
+static inline TableEntry *entries_of(const Table *t) {
+    return (TableEntry *)((Vector *)esk_pointer(t->entries))->items;
+}
 static inline Slot *slots_of(const Table *t) { return (Slot *)((Bytevector *)esk_pointer(t->slots))->bytes; }
 static inline bool is_hole(const TableEntry *e) { return esk_is(e->key, TAG_SPECIAL) && e->key.bits == HOLE_NUMBER; }
 
@@ -497,7 +499,8 @@ static Value set_table_extra(Context *c, const Value *args, int64_t count) {
         bool held = hold(c, args[0]);                                         \
         return released(c, held, name(c, args, count));                       \
     }
-HELD_1(table_count) HELD_1(table_clear) HELD_1(table_copy) HELD_1(table_keys) HELD_1(table_values) HELD_1(table_to_alist) HELD_1(entry_limit)
+HELD_1(table_count) HELD_1(table_clear) HELD_1(table_copy) HELD_1(table_keys)
+HELD_1(table_values) HELD_1(table_to_alist) HELD_1(entry_limit)
 HELD_2(table_delete) HELD_2(table_contains) HELD_2(entry_next) HELD_2(entry_key) HELD_2(entry_value) HELD_2(table_extra)
 HELD_N(table_ref) HELD_N(table_set) HELD_N(entry_set) HELD_N(table_candidate) HELD_N(table_add)
 HELD_N(table_remove) HELD_N(set_table_extra)
@@ -509,23 +512,29 @@ const Primitive esk_tables_primitives[] = {
     ESK_PRIMITIVE_1("%table-kind", "(%table-kind table)", table_kind, "The kind of table, a symbol."),
     ESK_PRIMITIVE_N("%table-ref", "(%table-ref table key default)", 3, 3, held_table_ref,
                     "The value of key in table, or default."),
-    ESK_PRIMITIVE_N("%table-set!", "(%table-set! table key value)", 3, 3, held_table_set, "Make value the value of key."),
+    ESK_PRIMITIVE_N("%table-set!", "(%table-set! table key value)", 3, 3, held_table_set,
+                    "Make value the value of key."),
     ESK_PRIMITIVE_2("%table-delete!", "(%table-delete! table key)", held_table_delete,
                     "Remove key and its value; whether it was there."),
-    ESK_PRIMITIVE_2("%table-contains?", "(%table-contains? table key)", held_table_contains, "Whether key is in table."),
+    ESK_PRIMITIVE_2("%table-contains?", "(%table-contains? table key)", held_table_contains,
+                    "Whether key is in table."),
     ESK_PRIMITIVE_1("%table-count", "(%table-count table)", held_table_count, "How many keys are in table."),
     ESK_PRIMITIVE_1("%table-clear!", "(%table-clear! table)", held_table_clear, "Remove all keys."),
-    ESK_PRIMITIVE_1("%table-copy", "(%table-copy table)", held_table_copy, "A new table with the same keys and values."),
-    ESK_PRIMITIVE_1("%table-keys", "(%table-keys table)", held_table_keys, "The list of keys, in the order of insertion."),
+    ESK_PRIMITIVE_1("%table-copy", "(%table-copy table)", held_table_copy,
+                    "A new table with the same keys and values."),
+    ESK_PRIMITIVE_1("%table-keys", "(%table-keys table)", held_table_keys,
+                    "The list of keys, in the order of insertion."),
     ESK_PRIMITIVE_1("%table-values", "(%table-values table)", held_table_values,
                     "The list of values, in the order of keys."),
-    ESK_PRIMITIVE_1("%table->alist", "(%table->alist table)", held_table_to_alist, "The list of pairs of key and value."),
+    ESK_PRIMITIVE_1("%table->alist", "(%table->alist table)", held_table_to_alist,
+                    "The list of pairs of key and value."),
     ESK_PRIMITIVE_1("%table-entry-limit", "(%table-entry-limit table)", held_entry_limit,
                     "The indices of entries are below this."),
     ESK_PRIMITIVE_2("%table-entry-next", "(%table-entry-next table index)", held_entry_next,
                     "The index of the first entry from index on, or #f."),
     ESK_PRIMITIVE_2("%table-entry-key", "(%table-entry-key table index)", held_entry_key, "The key of an entry."),
-    ESK_PRIMITIVE_2("%table-entry-value", "(%table-entry-value table index)", held_entry_value, "The value of an entry."),
+    ESK_PRIMITIVE_2("%table-entry-value", "(%table-entry-value table index)", held_entry_value,
+                    "The value of an entry."),
     ESK_PRIMITIVE_N("%table-entry-set!", "(%table-entry-set! table index value)", 3, 3, held_entry_set,
                     "Make value the value of an entry."),
     ESK_PRIMITIVE_N("%table-candidate", "(%table-candidate table hash after)", 3, 3, held_table_candidate,

@@ -1,5 +1,5 @@
-/* What parts of the runtime offer one another for programs with several threads: how a thread waits, what is done on the
- * first thread, objects that one thread uses at a time, and tasks. stops.c says how a collection stops all threads.
+/* What parts of the runtime offer one another for programs with several threads: how a thread waits, what is done on
+ * the first thread, objects that one thread uses at a time, and tasks. stops.c says how a collection stops all threads.
  *
  * The order in which locks are taken: heap->waits, heap->world, heap->lock; a deque's own is taken alone. Who holds one
  * never stops for a collection, allocates nothing and raises nothing.
@@ -39,8 +39,8 @@ static inline void esk_notice(Context *context) {
 
 /* ---- the first thread (requests.c) ------------------------------------------------------------------------------ */
 
-/* Calls `work` on the thread of the first context, and with that: what needs Python, or the host. It must not raise. The
- * first context has the dynamic environment of the one that asks. */
+/* Calls `work` on the thread of the first context, and with that: what needs Python, or the host. It must not raise.
+ * The first context has the dynamic environment of the one that asks. */
 void esk_on_first(Context *, void (*work)(Context *first, void *data), void *data);
 void esk_serve(Context *first); /* what others have asked for */
 

@@ -1,10 +1,10 @@
 /* How a thread waits for another: places in memory, of which one says that they have changed; and objects that one
  * thread uses at a time. Everything that programs wait for stands on this (lib/eshkol/parallel).
  *
- * A wait is as that of a futex: it begins only while the place has the value that the waiting thread has seen there, and
- * ends when another wakes it, at a point of time, or when there is something else to do (esk_is_asked). While a thread
- * waits it counts as stopped. Ctrl-C reaches the first thread from a signal handler, which can wake nobody; so that one
- * looks up now and then.
+ * A wait is as that of a futex: it begins only while the place has the value that the waiting thread has seen there,
+ * and ends when another wakes it, at a point of time, or when there is something else to do (esk_is_asked). While a
+ * thread waits it counts as stopped. Ctrl-C reaches the first thread from a signal handler, which can wake nobody; so
+ * that one looks up now and then.
  */
 #define _GNU_SOURCE
 #include "threads.h"
@@ -225,7 +225,8 @@ static int64_t deadline_of(Context *context, const char *who, int position, Valu
     if (esk_is_false(seconds)) return -1;
     double wanted = esk_is(seconds, TAG_FIXNUM) ? (double)esk_integer(seconds) : 0.0;
     if (esk_is(seconds, TAG_FLONUM)) wanted = esk_double(seconds);
-    else if (!esk_is(seconds, TAG_FIXNUM)) esk_wrong_type(context, who, position, seconds, "a number of seconds, or #f");
+    else if (!esk_is(seconds, TAG_FIXNUM))
+        esk_wrong_type(context, who, position, seconds, "a number of seconds, or #f");
     if (!(wanted < 1e9)) return -1;
     return (int64_t)esk_now() + (wanted > 0 ? (int64_t)(wanted * NANOSECONDS) : 0);
 }
@@ -259,7 +260,8 @@ static Value yield(Context *context) {
 const Primitive esk_waits_primitives[] = {
     ESK_PRIMITIVE_2("%field-load", "(%field-load record k)", field_load,
                     "The small integer in a field that several threads change."),
-    ESK_PRIMITIVE_N("%field-swap!", "(%field-swap! record k new)", 3, 3, field_swap, "Changes it, and gives the old one."),
+    ESK_PRIMITIVE_N("%field-swap!", "(%field-swap! record k new)", 3, 3, field_swap,
+                    "Changes it, and gives the old one."),
     ESK_PRIMITIVE_N("%field-cas!", "(%field-cas! record k old new)", 4, 4, field_change,
                     "Changes it if it is the old one; whether it was."),
     ESK_PRIMITIVE_N("%field-add!", "(%field-add! record k n)", 3, 3, field_add, "Adds to it, and gives the old one."),
