@@ -69,7 +69,6 @@ ek.nn.PairwiseDistance(p=2)(x, x).shape                 ==>  (2,)
 ek.nn.Unfold(2)(img).shape                              ==>  (1, 8, 9)
 ek.nn.PixelUnshuffle(2)(img).shape                      ==>  (1, 8, 2, 2)
 ek.nn.LazyLinear(4)                                     !~!  features come in
-ek.nn.CTCLoss()                                         !~!  CTCLoss
 sum(p.numel() for p in model.parameters())              ==>  21
 [n for n, p in model.named_parameters()]                ==>  ['0.weight', '0.bias', '2.weight', '2.bias']
 len(list(model.children()))                             ==>  3
@@ -253,7 +252,6 @@ ek.onnx                                                 !~!  onnx
 ek.distributed                                          !~!  distributed
 ek.sparse_coo_tensor                                    !~!  to_sparse
 ek.quantize_per_tensor                                  !~!  quantize_per_tensor
-ek.stft                                                 !~!  ek.rfft
 ek.nosuchname                                           !!!  nosuchname
 x.nosuchname                                            !!!  nosuchname
 x.share_memory_()                                       !~!  share_memory_

@@ -38,6 +38,7 @@ def test_programs_without_imports_have_everything() -> None:
     wanted = {name for name in (*rows(), *core_forms()) if not name.startswith("%")}
     wanted |= set().union(*(public("eshkol", name) for name in IMPLEMENTED), *(public("srfi", name) for name in SRFI))
     wanted |= set().union(*(public("scheme", name) for name in (*COUNTS, "r5rs")))
+    wanted -= {"current-time", "time?", "time->seconds", "seconds->time"}  # SRFI 18's: SRFI 19 has such names, too
     assert wanted - everything == set(), "to be added to lib/eshkol.esk"
 
 

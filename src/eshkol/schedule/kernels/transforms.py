@@ -342,7 +342,7 @@ def _planes(a: Planes, x: Any, *tables: Any) -> Any:
 
 PLANES: Op = row(KernelOp(
     name="signals_of_planes", doc="`signals` along the last axis but one of those, or `split_signals`, along the last.",
-    names=("x", "table", "turns or table", "table of columns"), infer=_infer_planes, reference=_planes, lower=NATIVE,
+    names=("x", "table", "turns", "columns"), infer=_infer_planes, reference=_planes, lower=NATIVE,
     tolerance=4.0,
 ))  # fmt: skip
 
