@@ -49,6 +49,13 @@ def test_losses_are_those_of_all_paths() -> None:
     np.testing.assert_allclose(ek.jit(losses)(given).item(), (WANTED / SIZES).mean(), rtol=1e-10)
 
 
+@pytest.mark.parametrize("dtype", [ek.float16, ek.bfloat16], ids=str)
+def test_scores_of_16_bits(dtype: ek.DType) -> None:
+    found = losses(ek.tensor(SCORES).to(dtype), reduction="none")
+    assert found.dtype is dtype
+    np.testing.assert_allclose(found.to(ek.float64).numpy(), WANTED, rtol=3e-2)
+
+
 def test_labels_one_after_another_and_another_blank() -> None:
     logs, flat = F.log_softmax(ek.tensor(SCORES), -1), ek.tensor([1, 2, 1, 1, 2])
     np.testing.assert_allclose(F.ctc_loss(logs, flat, LENGTHS, SIZES, reduction="none").numpy(), WANTED, rtol=1e-10)

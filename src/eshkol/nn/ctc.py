@@ -37,8 +37,9 @@ def ctc_loss(
         raise ShapeError(f"the blank {blank} is none of {classes} classes", span=ek.here())
     lengths, sizes = (ek.asarray(n).reshape(-1).to(ek.int64) for n in (input_lengths, target_lengths))
     labels = _side_by_side(ek.asarray(targets).to(ek.int64), sizes, batch)
-    losses = _losses(scores, labels, lengths, sizes, blank)
-    losses = ek.where(losses > -NEVER / 2, 0.0 if zero_infinity else float("inf"), losses)
+    working = ek.float32 if scores.dtype.bits == 16 else scores.dtype  # which holds what `NEVER` is
+    losses = _losses(scores.to(working), labels, lengths, sizes, blank)
+    losses = ek.where(losses > -NEVER / 2, 0.0 if zero_infinity else float("inf"), losses).to(scores.dtype)
     if reduction == "none":
         return losses[0] if one else losses
     if reduction == "sum":
