@@ -269,8 +269,19 @@ def _median(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     return lines(x, axis, keepdims, statistics.median)
 
 
-@oracle("unique", dtype=(first, place, place), more=[sample(_MANY_EQUAL), sample(())])
-def _unique(x: Any, return_inverse: bool = False, return_counts: bool = False) -> Any:
+@oracle("unique", dtype=(first, place, place), more=[
+    sample(_MANY_EQUAL), sample(()), sample(Draw((7, 1, 2), 0, 2), axis=0), sample((3, 0), axis=0), sample((0, 3), axis=0),
+])  # fmt: skip
+def _unique(x: Any, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None) -> Any:
+    if axis is not None:
+        slices = [tuple(part.flat) for part in np.moveaxis(x, axis, 0)]
+        counted = Counter(slices)
+        distinct = sorted(counted)
+        found = [np.take(x, [slices.index(one) for one in distinct], axis)]
+        inverse = np.array([distinct.index(one) for one in slices], np.int64)
+        counts = np.array([counted[one] for one in distinct], np.int64)
+        found += [y for y, wanted in ((inverse, return_inverse), (counts, return_counts)) if wanted]
+        return found[0] if len(found) == 1 else tuple(found)
     flat = [x[i].item() for i in np.ndindex(*x.shape)]
     counted = Counter(flat)
     distinct = sorted(counted)

@@ -64,7 +64,8 @@ def _saturated(e: Emitter, value: str, source: Type, target: Type) -> str:
     word = "fptosi" if target.is_signed or target.bits < 32 else "fptoui"
     found = e.op(f"{word} {t} {inside} to {wide}")
     if not exact:
-        found = e.op(f"select i1 {e.op(f'fcmp oge {t} {value}, {1 << size}.0')}, {wide} {target.max_value}, {wide} {found}")
+        beyond = e.op(f"fcmp oge {t} {value}, {1 << size}.0")
+        found = e.op(f"select i1 {beyond}, {wide} {target.max_value}, {wide} {found}")
     found = e.op(f"select i1 {e.op(f'fcmp uno {t} {value}, {value}')}, {wide} 0, {wide} {found}")
     return found if target.bits >= 32 else e.op(f"trunc {wide} {found} to {llvm_type(target)}")
 

@@ -89,7 +89,7 @@ def _pull_taken(e: Any, a: Along, i: Any, x: Any, indices: Any) -> Any:
 
 TAKEN: Op = row(KernelOp(
     name="taken", doc="Elements at places that are in range.", names=("x", "places"), infer=take.infer,
-    reference=take.reference, lower=Pull(_pull_taken), moves=True,
+    reference=take.reference, lower=Pull(_pull_taken), moves=True, of_complex=True,
 ))  # fmt: skip
 
 
@@ -265,7 +265,7 @@ def checked_apart(node: Node) -> Node | None:
     """A take or scatter as its places and what relies on them; None where it is better left as it is."""
     x, indices, *updates = node.inputs
     along = node.attrs.along if updates else node.attrs
-    if count(along.taken(x, indices)) <= FEW or node.dtype.is_complex:
+    if count(along.taken(x, indices)) <= FEW or (updates and node.dtype.is_complex):
         return None
     if updates and count(x.shape[along.axis + 1 :]) < SHORT:
         return make(node.op, (x, checked_places(node), *updates), node.attrs) if _terms(indices) else None
