@@ -270,7 +270,8 @@ def _median(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
 
 
 @oracle("unique", dtype=(first, place, place), more=[
-    sample(_MANY_EQUAL), sample(()), sample(Draw((7, 1, 2), 0, 2), axis=0), sample((3, 0), axis=0), sample((0, 3), axis=0),
+    sample(_MANY_EQUAL), sample(()), sample(Draw((7, 1, 2), 0, 2), axis=0), sample((3, 0), axis=0),
+    sample((0, 3), axis=0),
 ])  # fmt: skip
 def _unique(x: Any, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None) -> Any:
     if axis is not None:
