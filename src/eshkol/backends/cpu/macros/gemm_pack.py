@@ -8,6 +8,8 @@ it would be multiplied.
 
 from __future__ import annotations
 
+import math
+
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.macros.gemm_plan import PACKED_ROWS, Product, Words, source
 from eshkol.backends.cpu.macros.gemm_units import Style
@@ -98,7 +100,7 @@ def _pack_columns(p: Product) -> Kernel:
 def _pack_turned(p: Product) -> Kernel:
     """Such panels of an A that lies as it is: rows are turned in registers, of which those beyond m repeat the last."""
     k, style, rows = Kernel(p.packing("a"), p.target, p.operands), p.style, p.style.rows
-    w, many = Words(k), min(style.lanes, TURNED_AT_ONCE)
+    w, many = Words(k), math.gcd(min(style.lanes, TURNED_AT_ONCE), rows)
     elements = _elements(p, k, 1, w.a_from)
     with k.tasks() as task:
         number, first = task // w.a_groups, task % w.a_groups * w.a_group * rows
@@ -135,7 +137,8 @@ class _Panels:
             self.last = k.minimum(first + w.b_group, w.b_panels)
             self.first, self.top = first, block * w.block * group
             self.matrix = elements.at(w.source("b", number))
-            self.into = k.scratch(p.style.stored, w.b_at).at((number * w.blocks + block) * w.b_block * group)
+            slot = number * w.slots + block // w.slot_blocks  # where one task packs block after block, it is the same
+            self.into = k.scratch(p.style.stored, w.b_at).at(slot * w.b_block * group)
             if p.b.turned:
                 self._turned()
             else:
@@ -223,7 +226,7 @@ def woven(k: Kernel, lines: list[Value]) -> Value:
 
 def _turn(k: Kernel, style: Style, lines: list[Array], into: Array, units: Value, stored: Type) -> None:
     """Units of each line to where they are neighbours of those of the others, if there are enough to fill a vector."""
-    many, target = min(style.lanes, TURNED_AT_ONCE), Array(k, into.pointer, stored)
+    many, target = math.gcd(min(style.lanes, TURNED_AT_ONCE), len(lines)), Array(k, into.pointer, stored)
     with k.when(units >= many), k.loop(0, units, many, plain=True) as start:
         at = k.minimum(start, units - many)  # the last ones are some of them done again
         for c in range(0, len(lines), many):
