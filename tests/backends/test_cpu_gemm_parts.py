@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_array_instructions import make
-from test_cpu_gemm import CPU, FLAGS, SIZES, agree, inputs_of, run, some_floats
+from test_cpu_gemm import AVX512, CPU, FLAGS, FUSED, GEMM, SIZES, agree, inputs_of, run, some_floats
 
 from effort import examples
 from eshkol.atlas.operands import Activation
@@ -87,3 +87,31 @@ def test_neither_workers_nor_cores_change_parts(m: int, n: int, k: int, monkeypa
         monkeypatch.setenv("ESHKOL_THREADS", threads)
         found.append(run(i, inputs, backend=CpuBackend()).tobytes())
     assert len(set(found)) == 1
+
+
+LARGE = [
+    (Type.F32, 97, 200, 129, {}, GEMM), (Type.F32, 84, 65, 200, {"transpose_a": True}, FUSED),
+    (Type.F64, 200, 83, 97, {"transpose_b": True}, GEMM), (Type.BF16, 65, 129, 83, {"transpose_a": True}, GEMM),
+    (Type.F32, 260, 300, 1100, {"transpose_a": True, "transpose_b": True}, FUSED),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("ty", "m", "n", "k", "flags", "row"), LARGE, ids=str)
+def test_large_products_with_both_sides_packed(
+    ty: Type, m: int, n: int, k: int, flags: dict[str, bool], row: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their micro-tiles have 14 rows where there are 32 registers of 512 bits: edges of these, and of tiles."""
+    monkeypatch.setattr(gemm_units, "DEEP_WORK", 1)
+    more: dict[str, Any] = {"alpha": -0.5, "beta": 2.0}
+    if row is FUSED:
+        more = {"out_ty": ty, "activation": Activation.Tanh}
+    i = make(row, ty, m=m, n=n, k=k, **flags, **more)
+    agree(i, inputs_of(i, 22), k)
+
+
+def test_which_products_have_both_sides_packed() -> None:
+    """Large ones, unless too many rows would be computed in vain; small ones read A where it lies."""
+    for m, n, k, deep in ((1000, 1000, 1000, 1), (512, 512, 512, 1), (71, 900, 900, 0), (60, 60, 60, 0)):
+        macro = gemm.gemm(make(ROWS["GEMM"], Type.F32, m=m, n=n, k=k), AVX512)
+        names = [phase.function for phase in macro.phases]
+        assert any("deep" in name for name in names) == bool(deep), names

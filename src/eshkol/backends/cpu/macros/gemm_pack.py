@@ -8,8 +8,6 @@ it would be multiplied.
 
 from __future__ import annotations
 
-import math
-
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.macros.gemm_plan import PACKED_ROWS, Product, Words, source
 from eshkol.backends.cpu.macros.gemm_units import Style
@@ -100,7 +98,7 @@ def _pack_columns(p: Product) -> Kernel:
 def _pack_turned(p: Product) -> Kernel:
     """Such panels of an A that lies as it is: rows are turned in registers, of which those beyond m repeat the last."""
     k, style, rows = Kernel(p.packing("a"), p.target, p.operands), p.style, p.style.rows
-    w, many = Words(k), math.gcd(min(style.lanes, TURNED_AT_ONCE), rows)
+    w, many = Words(k), min(style.lanes, TURNED_AT_ONCE)
     elements = _elements(p, k, 1, w.a_from)
     with k.tasks() as task:
         number, first = task // w.a_groups, task % w.a_groups * w.a_group * rows
@@ -226,7 +224,7 @@ def woven(k: Kernel, lines: list[Value]) -> Value:
 
 def _turn(k: Kernel, style: Style, lines: list[Array], into: Array, units: Value, stored: Type) -> None:
     """Units of each line to where they are neighbours of those of the others, if there are enough to fill a vector."""
-    many, target = math.gcd(min(style.lanes, TURNED_AT_ONCE), len(lines)), Array(k, into.pointer, stored)
+    many, target = min(style.lanes, TURNED_AT_ONCE), Array(k, into.pointer, stored)
     with k.when(units >= many), k.loop(0, units, many, plain=True) as start:
         at = k.minimum(start, units - many)  # the last ones are some of them done again
         for c in range(0, len(lines), many):
@@ -234,8 +232,22 @@ def _turn(k: Kernel, style: Style, lines: list[Array], into: Array, units: Value
                 Array(k, line.pointer, stored).vector(at, many) if style.group > 1
                 else _converted(style, line.vector(at, many)) for line in lines[c : c + many]
             ]  # fmt: skip
+            there = len(block)
+            block += block[-1:] * (many - there)
             for step, column in enumerate(transposed(k, block)):
-                target.put((at + step) * len(lines) + c, column)
+                for first, width in _powers(there):
+                    part = column if width == many else k.shuffle(column, column, range(first, first + width))
+                    target.put((at + step) * len(lines) + c + first, part)
+
+
+def _powers(size: int) -> list[tuple[int, int]]:
+    """A size as powers of two, the largest first: where each begins, and how long it is."""
+    found, first = [], 0
+    for bit in reversed(range(size.bit_length())):
+        if size >> bit & 1:
+            found.append((first, 1 << bit))
+            first += 1 << bit
+    return found
 
 
 def transposed(k: Kernel, lines: list[Value]) -> list[Value]:

@@ -19,7 +19,6 @@ from eshkol.atlas.types import Type
 from eshkol.backends.cpu.kernels.macro import Phase
 from eshkol.backends.cpu.macros.gemm_units import (
     DIRECT_BLOCK,
-    ENOUGH_TASKS,
     FEW_ROWS,
     FLAT_COLUMNS,
     OWN_ROWS,
@@ -38,7 +37,8 @@ PACKED_ROWS = 16  # of A, in a task of packing
 PACKED_PANELS = 16  # of B, or of a turned A, at most
 PACKING_TASKS = 16  # that there should be for panels
 PART_TERMS = 256  # of a sum that is cut into parts: each has as many at least
-UNCUT_ROWS, UNCUT_PANELS = 8, 2  # of micro-tiles: tiles that are larger are made smaller before sums are cut
+ENOUGH_PARTS = 32  # tasks that there are with them, then
+UNCUT_ROWS, UNCUT_PANELS = 56, 2  # of a tile: those that are larger are made smaller before sums are cut
 
 WORDS = (
     "m", "n", "k", "blocks", "block", "units", "tile_rows", "tile_columns", "row_tiles", "tiles", "inner",
@@ -247,7 +247,8 @@ class ProductPlan:
             if fixed and style.inner is None and not style.unsigned_a:
                 parts = parts_of(style, *sizes)
             # Tiles of any shape are right, so theirs is not chosen for each size anew.
-            tile_rows, tile_columns = tile_shape(style, *(about(size) for size in sizes), parts)
+            m, n, k, batch = (about(size) for size in sizes)
+            tile_rows, tile_columns = tile_shape(style, m, n, k, batch, parts)
             streams = packs_b and not style.packs_own and b_pairs == p.batch and fixed and 0 < p.m <= tile_rows
         part_blocks = max(1, -(-blocks // parts))
         parts = -(-blocks // part_blocks)
@@ -296,15 +297,18 @@ def _aligned(size: int) -> int:
 
 def parts_of(style: Style, m: int, n: int, k: int, batch: int) -> int:
     """How many parts sums are cut into, by the shape alone: no number of threads changes a bit of what is found."""
-    rows, columns = _tile(style, m, n, k, batch, ENOUGH_TASKS, UNCUT_ROWS * style.rows, UNCUT_PANELS * style.columns)
+    rows, columns = _tile(style, m, n, k, batch, ENOUGH_PARTS, UNCUT_ROWS, UNCUT_PANELS * style.columns)
     tasks, work = batch * -(-m // rows) * -(-n // columns), rows * columns * k
-    most = min(-(-ENOUGH_TASKS // tasks), k // PART_TERMS, work // style.task_work) if tasks else 1
+    most = min(-(-ENOUGH_PARTS // tasks), k // PART_TERMS, work // style.task_work) if tasks else 1
     return max(1, most)
 
 
 def tile_shape(style: Style, m: int, n: int, k: int, batch: int, parts: int = 1) -> tuple[int, int]:
     """Rows and columns of a task's tile of C: large, but small enough that there are tasks for many cores."""
-    return _tile(style, m, n, k // parts, batch * parts, max(style.tasks, TASKS_PER_THREAD * expected_workers()))
+    enough = max(style.tasks, TASKS_PER_THREAD * expected_workers())
+    if parts > 1:  # of which there are so many that tiles can stay large
+        enough = min(enough, max(ENOUGH_PARTS, 2 * expected_workers()))
+    return _tile(style, m, n, k // parts, batch * parts, enough)
 
 
 def _tile(
@@ -328,7 +332,8 @@ def _tile(
             rows = whole(-(-rows // 2), style.rows)
         else:
             break
-    return rows, columns
+    # Of about the same size each.
+    return whole(-(-m // max(1, -(-m // rows))), style.rows), whole(-(-n // max(1, -(-n // columns))), style.columns)
 
 
 class Words:

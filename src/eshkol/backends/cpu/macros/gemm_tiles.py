@@ -27,7 +27,7 @@ from eshkol.backends.cpu.macros.gemm_pack import pack_a, pack_b
 from eshkol.backends.cpu.macros.gemm_plan import WORDS, Epilogue, Product, ProductPlan, Words, source
 from eshkol.backends.cpu.macros.gemm_small import small_product
 from eshkol.backends.cpu.macros.gemm_tune import tuned
-from eshkol.backends.cpu.macros.gemm_units import Micro, Style
+from eshkol.backends.cpu.macros.gemm_units import Micro, Style, deep_style
 from eshkol.backends.cpu.macros.gemv import vector_product
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
 from eshkol.backends.cpu.macros.micro import Waypoints
@@ -43,7 +43,7 @@ def product_macro(p: Product) -> Macro:
     """The product as native functions; sizes are words, so that the same ones serve many shapes."""
     if (found := small_product(p) or vector_product(p) or few_product(p)) is not None:
         return found
-    p = tuned(p)
+    p = tuned(replace(p, style=deep_style(p.style, about(p.m), about(p.n), about(p.k))))
     plan = ProductPlan.of(p)
     functions, phases = [f for f, _ in p.first], [phase for _, phase in p.first]
     declared = dict.fromkeys(p.declared)
@@ -211,11 +211,11 @@ class _Edge:
                 yield row * self.width + start, line + start, self.column + start
 
     def strips(self) -> Iterator[tuple[Value, Value, Value, int]]:
-        """Vectors and then single elements of each row: (number in the micro-tile, place in C, column, lanes)."""
+        """Vectors, short ones and single elements of each row: (number in the tile, place in C, column, lanes)."""
         k, lanes = self.k, self.style.lanes
         with k.loop(self.above, self.rows, plain=True) as row:
             start: Value = self.before
-            for width in dict.fromkeys((lanes, 1)):
+            for width in dict.fromkeys((lanes, max(1, lanes // 4), 1)):
                 stop = self.columns - (self.columns - start) % width
                 with k.loop(start, stop, width, plain=True) as column:
                     yield row * self.width + column, self.corner + row * self.line + column, self.column + column, width
