@@ -316,8 +316,7 @@ def _logarithm(k: ElementaryValue, f: ElementaryValue, extra: ElementaryValue | 
         s, half = f / (f + 2.0), square * 0.5
         z = s * s
         rest = s.fma(z.fma(z.polynomial(LOG_F64), half), rest) - half
-    high, low = fast_two_sum(k * ln2_high, f)
-    return high + (low + rest)
+    return k.fma(ln2_high, f + rest)  # where k is not 0, the sum is no greater than the result: two small errors
 
 
 def _log(x: ElementaryValue) -> ElementaryValue:
