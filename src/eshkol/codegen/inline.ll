@@ -419,6 +419,44 @@ bad:
   unreachable
 }
 
+; of an index that is known to be one of the vector's, if it is a vector
+define internal %value @"inline.%vector-ref"(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k) alwaysinline {
+  %vector = icmp eq i64 %tv, $TAG_VECTOR
+  br i1 %vector, label %fast, label %bad, !prof !0
+fast:
+  %o = inttoptr i64 %pv to ptr
+  %items = getelementptr i8, ptr %o, i64 $Vector.items
+  %place = getelementptr %value, ptr %items, i64 %k
+  %v = load %value, ptr %place
+  ret %value %v
+bad:
+  %never = call %value @"prim.vector-ref"(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k) $FAILS
+  unreachable
+}
+
+define internal %value @"inline.%vector-set!"(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k, i64 %tx, i64 %px) alwaysinline {
+  %vector = icmp eq i64 %tv, $TAG_VECTOR
+  br i1 %vector, label %look, label %bad, !prof !0
+look:
+  %o = inttoptr i64 %pv to ptr
+  %flags_at = getelementptr i8, ptr %o, i64 $Object.flags
+  %flags = load i8, ptr %flags_at
+  %constant = and i8 %flags, $FLAG_LITERAL
+  %literal = icmp ne i8 %constant, 0
+  br i1 %literal, label %bad, label %fast, !prof !1
+fast:
+  %items = getelementptr i8, ptr %o, i64 $Vector.items
+  %place = getelementptr %value, ptr %items, i64 %k
+  store i64 %tx, ptr %place
+  %bits = getelementptr i8, ptr %place, i64 8
+  store i64 %px, ptr %bits
+  call void @stored_at(ptr %ctx, ptr %place, i64 %tx)
+  ret %value { i64 $TAG_SPECIAL, i64 0 }
+bad:
+  call void @vector_set_fails(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k, i64 %tx, i64 %px) $FAILS
+  unreachable
+}
+
 define internal void @vector_set_fails(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k, i64 %tx, i64 %px) noinline cold noreturn {
   %args = alloca [6 x i64]
   %a1 = getelementptr i64, ptr %args, i64 1

@@ -16,7 +16,7 @@ from eshkol.lang.core import Call, Cell, Clause, Const, Global, Lambda, Local, N
 from eshkol.lang.report import bad
 from eshkol.lang.source import Place
 from eshkol.types import numbers
-from eshkol.types.fitting import fits, proven, resized, sizes_in, solved, substituted
+from eshkol.types.fitting import fits, proven, resized, sizes_in, solved, substituted, without_proofs
 from eshkol.types.kinds import (
     ANY,
     BOOLEAN,
@@ -34,6 +34,7 @@ from eshkol.types.kinds import (
     HandleOf,
     ListOf,
     PairOf,
+    ProofOf,
     TensorOf,
     Type,
     TypeVariable,
@@ -47,6 +48,7 @@ from eshkol.types.kinds import (
     opened,
     vector_of,
 )
+from eshkol.types.proofs import cast_type, proof_type
 from eshkol.types.proving import Proving
 from eshkol.types.sizes import UNKNOWN, names_in
 from eshkol.types.standard import is_standard
@@ -74,7 +76,9 @@ class Calls(ABC):
     checks: dict[int, Any]
     errors: list[LanguageError]
     _loops: dict[Variable, list[Type]]
+    _integral: dict[Variable, list[bool]]
     _gives: dict[Variable, Type]
+    entries: dict[int, list[Type]]
     _missing: bool
     _counts: dict[tuple[Cell, int], bool]
     proving: Proving
@@ -146,6 +150,9 @@ class Calls(ABC):
             self.refuse(arity(loop.name, ways, len(kinds), node, loop.place), False)
             return NEVER
         params = self.clauses[loop].params
+        if self.proving.certain is not None:
+            still = zip(self._integral[loop], map(self.proving.certain.is_integer, node.args), strict=True)
+            self._integral[loop] = [was and is_one for was, is_one in still]
         for index, (kind, arg) in enumerate(zip(kinds, node.args, strict=True)):
             given[index] = join(given[index], kind)
             declared = self.declared(params[index])
@@ -254,7 +261,11 @@ class Calls(ABC):
             kind = known.get(id(arg))
             if kind is None and type(arg) in _PLAIN:
                 kind = known[id(arg)] = self.synth(arg)
-            if kind is not None and kind is not AGAIN and (kind is param or proven(kind, param)):
+            if (
+                kind is not None
+                and kind is not AGAIN
+                and (kind is param or proven(kind, param) or _proofs(kind, param))
+            ):
                 self.checks.pop(id(arg), None)
                 continue
             expected = self._argument(name, param, index, len(args), place, clause, declared)
@@ -265,9 +276,11 @@ class Calls(ABC):
             all_proven = self.proving.asked(node, arrow, sizes, name) and all_proven
         if declared and all_proven:
             self.called_so.add(id(node))
+            if self.proving.certain is not None and clause is not None:
+                self.proving.certain.called(node, clause, arrow.params, self.proving.where(clause))
         else:
             self.called_so.discard(id(node))
-        return resized(substituted(arrow.result, chosen) if chosen else arrow.result, sizes)
+        return without_proofs(resized(substituted(arrow.result, chosen) if chosen else arrow.result, sizes))
 
     def _sizes(self, arrow: Arrow, args: Sequence[Node], known: dict[int, Type]) -> dict[str, int | str]:
         """What a procedure's names for sizes are in this call, by the shapes of its arguments."""
@@ -380,6 +393,8 @@ class Calls(ABC):
 
     def _indexed(self, node: Call) -> Type | None:
         """(vector-ref v i) and (vector-set! v i x): the index may certainly be wrong; else they are as others."""
+        if self.proving.certain is not None:
+            self.proving.certain.access(node)
         if len(node.args) >= 2 and type(node.args[1]) in (Const, Local, Call):
             kind = self.synth(node.args[0]) if type(node.args[0]) in (Local, Global, Const) else ANY
             self.synth(node.args[1])
@@ -387,6 +402,13 @@ class Calls(ABC):
             if kind is not ANY and proven(kind, SOME_VECTOR):
                 self.proving.index(node, node.args[0], kind, node.args[1], name)
         return None
+
+    def _proof(self, node: Call) -> Type:
+        return proof_type(self.proving, node)
+
+    def _cast_shape(self, node: Call) -> Type:
+        kind = self.used(self.synth(node.args[0]))
+        return cast_type(self.proving, node, kind)
 
     def _region(self, node: Call) -> Type:
         """A region gives what its body gives."""
@@ -439,6 +461,11 @@ class Calls(ABC):
 
 def _has_shape(kind: Type) -> bool:
     return any(type(part) is TensorOf for part in kind.parts)
+
+
+def _proofs(given: Type, param: Type) -> bool:
+    """Whether a proof is given for a proof: whether it is of what is asked for is asked of all that is known."""
+    return type(_only(given)) is type(_only(param)) is ProofOf
 
 
 def _ways(arrows: Sequence[Arrow]) -> str:
@@ -528,6 +555,8 @@ _SPECIAL: dict[str, Callable[[Calls, Call], Type | None]] = {
     "vector-set!": Calls._indexed,
     "%record": Calls._record_made,
     "%with-region": Calls._region,
+    "%proof": Calls._proof,
+    "%cast-shape": Calls._cast_shape,
     "append": Calls._append,
     "values": Calls._values,
     "call-with-values": Calls._call_with_values,

@@ -37,6 +37,7 @@ from eshkol.lang.core import (
 )
 from eshkol.lang.source import Place
 from eshkol.types.calls import AGAIN, Calls
+from eshkol.types.certain import Certain
 from eshkol.types.constants import constant_type
 from eshkol.types.fitting import fits, function_in, proven, wanted_arrow
 from eshkol.types.kinds import (
@@ -63,7 +64,7 @@ from eshkol.types.kinds import (
 )
 from eshkol.types.narrowing import Facts, facts_of
 from eshkol.types.proving import Proving
-from eshkol.types.reading import read_type
+from eshkol.types.reading import read_parameter_type, read_type
 from eshkol.types.standard import is_standard, standard_type
 from eshkol.types.wording import Expected, declared_as, gives, mismatch
 
@@ -82,9 +83,10 @@ class Check(NamedTuple):
 
 
 class Checker(Calls):
-    """The types of one unit. `shapes` gives who knows what rows of the op table make of tensors."""
+    """The types of one unit. `shapes` gives who knows what rows of the op table make of tensors; `to_run` says whether
+    it is to be found out, too, which checks the code can do without."""
 
-    def __init__(self, unit: Unit, shapes: Callable[[], Any] | None = None) -> None:
+    def __init__(self, unit: Unit, shapes: Callable[[], Any] | None = None, to_run: bool = False) -> None:
         self.unit = unit
         self.shapes = shapes
         self.errors: list[LanguageError] = []
@@ -104,6 +106,7 @@ class Checker(Calls):
         self.records: dict[Cell, Type] = {}  # predicates and record types
         self._asking: set[Cell] = set()
         self._loops: dict[Variable, list[Type]] = {}  # loops that are being looked at: types of their arguments
+        self._integral: dict[Variable, list[bool]] = {}  # whether these are certainly integers
         self._gives: dict[Variable, Type] = {}
         self._missing = False  # whether the result of such a loop was used before it was known
         self._visit: dict[type, Callable[[Any], Type]] = {
@@ -112,7 +115,7 @@ class Checker(Calls):
             SetLocal: self._set_local, SetGlobal: self._set_global, DefineGlobal: self._define,
         }  # fmt: skip
         self._counts: dict[tuple[Cell, int], bool] = {}
-        self.proving = Proving(self)
+        self.proving = Proving(self, Certain(self.kinds, self.checks) if to_run else None)
         self._collect()
 
     # ---- a unit ------------------------------------------------------------------------------------------------------
@@ -140,9 +143,9 @@ class Checker(Calls):
         if declared or self.strict:
             self.declared_errors.add(id(error))
 
-    def _read(self, datum: Any, place: Place | None) -> Type:
+    def _read(self, datum: Any, place: Place | None, reader: Callable[..., Type] = read_type) -> Type:
         try:
-            return self._noted(read_type(datum, self.names, place))
+            return self._noted(reader(datum, self.names, place))
         except LanguageError as error:
             self.refuse(error, True)
             return ANY
@@ -159,7 +162,7 @@ class Checker(Calls):
             return None
         found = self.kinds.get(variable)
         if found is None:
-            found = self.kinds[variable] = self._read(variable.annotation, variable.place)
+            found = self.kinds[variable] = self._read(variable.annotation, variable.place, read_parameter_type)
         return found
 
     def cell_type(self, cell: Cell) -> Type:
@@ -192,6 +195,8 @@ class Checker(Calls):
         if record is not None:
             return record
         saved = self.errors, self.strict, self.known, self._missing, self._loops
+        mark = self.proving.mark()
+        self.proving.forget()
         self._asking.add(cell)
         self.errors, self.strict, self.known, self._loops = self._found, False, {}, {}  # whoever asks, and from where
         try:
@@ -199,6 +204,7 @@ class Checker(Calls):
         finally:
             self._asking.discard(cell)
             self.errors, self.strict, self.known, self._missing, self._loops = saved
+            self.proving.back(mark)
 
     def _outline(self, cell: Cell) -> Type:
         """The type of a procedure that is being looked at: what it declares."""
@@ -304,6 +310,7 @@ class Checker(Calls):
         if variable in self._loops:
             given = self._loops[variable]  # it goes elsewhere: anything may be given to it
             given[:] = [ANY] * len(given)
+            self._integral[variable] = [False] * len(given)
         return self.declared(variable) or self.kinds.get(variable, ANY)
 
     def _global(self, node: Global) -> Type:
@@ -339,14 +346,14 @@ class Checker(Calls):
     def _if(self, node: If, expected: Expected | None = None) -> Type:
         tested = self.synth(node.test)
         holds, fails = facts_of(node.test, self.record_of)
-        facts = self.proving.facts
+        mark = self.proving.mark()
         there, else_ = self.proving.learnt(node.test)
-        self.proving.learn(there)
+        self.proving.learn(there, node.test, True)
         then = self._branch(node.then, holds, expected)
-        self.proving.facts = facts
-        self.proving.learn(else_)
+        self.proving.back(mark)
+        self.proving.learn(else_, node.test, False)
         otherwise = self._branch(node.otherwise, fails, expected)
-        self.proving.facts = facts
+        self.proving.back(mark)
         if tested is not ANY and tested != NEVER:
             if tested == FALSE:
                 return otherwise
@@ -389,7 +396,7 @@ class Checker(Calls):
         return True
 
     def _seq(self, node: Seq, expected: Expected | None = None) -> Type:
-        saved, facts = self.known, self.proving.facts
+        saved, mark = self.known, self.proving.mark()
         try:
             never = False
             for item in node.items[:-1]:
@@ -401,7 +408,8 @@ class Checker(Calls):
             found = self.synth(last) if expected is None else self.check_node(last, expected)
             return NEVER if never else found
         finally:
-            self.known, self.proving.facts = saved, facts
+            self.known = saved
+            self.proving.back(mark)
 
     def _learn_from(self, node: If) -> None:
         """After (if test (error ...)) the test does not hold."""
@@ -409,10 +417,10 @@ class Checker(Calls):
         there, else_ = self.proving.learnt(node.test)
         if (fails or else_) and self._gives_up(node.then):
             self.learn(fails)
-            self.proving.learn(else_)
+            self.proving.learn(else_, node.test, False)
         elif (holds or there) and self._gives_up(node.otherwise):
             self.learn(holds)
-            self.proving.learn(there)
+            self.proving.learn(there, node.test, True)
 
     def _gives_up(self, node: Node) -> bool:
         if type(node) is Seq:
@@ -431,10 +439,11 @@ class Checker(Calls):
             self.clauses[variable] = value.clauses[0]
         kind = self.declared(variable)
         if kind is not None:
-            self.check_node(value, declared_as(kind, variable))
+            found = self.check_node(value, declared_as(kind, variable))
+            self.proving.bind(variable, value, found)
             return
         found = self.synth(value)
-        self.proving.bind(variable, value)
+        self.proving.bind(variable, value, found)
         self.kinds[variable] = ANY if variable.assigned or variable.early else self.used(found)
 
     def used(self, found: Type) -> Type:
@@ -494,12 +503,17 @@ class Checker(Calls):
             for param, arg in zip(clause.params, call.args, strict=True)
         ]
         self.clauses[loop] = clause
+        certain = self.proving.certain
+        integral = [certain is not None and certain.is_integer(arg) for arg in call.args]
         before, missed = self.errors, self._missing
         kinds, result = [grown(kind) for kind in begin], AGAIN
         nested = len(self._loops) >= MOST_NESTED
         for turn in range(MOST_TURNS if nested else 0, MOST_TURNS + 1):
             if turn == MOST_TURNS:
-                kinds, result = [ANY] * len(kinds), ANY
+                kinds, result, integral = [ANY] * len(kinds), ANY, [False] * len(kinds)
+            if certain is not None:
+                certain.begin_loop(clause.params, integral)
+            self._integral[loop] = list(integral)
             for param, kind in zip(clause.params, kinds, strict=True):
                 if param.annotation is None:
                     self.kinds[param] = ANY if param.assigned else kind
@@ -511,11 +525,12 @@ class Checker(Calls):
             self.errors = before
             del self._loops[loop], self._gives[loop]
             wider = [join(kind, flattened(more)) for kind, more in zip(kinds, given, strict=True)]
-            settled = turn == MOST_TURNS or (wider == kinds and (not missing or found == result))
+            still = self._integral.pop(loop)
+            settled = turn == MOST_TURNS or (wider == kinds and still == integral and (not missing or found == result))
             if settled:
                 before.extend(errors)
                 break
-            kinds = [grown(kind) for kind in wider]
+            kinds, integral = [grown(kind) for kind in wider], still
             result = found if missing else AGAIN
         self._missing = missed
         self.kinds[loop] = function(Arrow(tuple(kinds), None, found))
@@ -553,7 +568,7 @@ class Checker(Calls):
         else:
             self.entries.pop(id(clause), None)
         saved, self.strict = self.strict, typed or declared
-        facts = self.proving.enter(clause)
+        mark = self.proving.enter(clause, self.entries.get(id(clause), []) if len(node.clauses) == 1 else [])
         name = node.name or "the procedure"
         try:
             if clause.returns is not None:
@@ -565,7 +580,8 @@ class Checker(Calls):
             else:
                 result = self.synth(clause.body)
         finally:
-            self.strict, self.proving.facts = saved, facts
+            self.strict = saved
+            self.proving.back(mark)
         if result is AGAIN:
             result = NEVER
         rest_kind = None

@@ -55,12 +55,12 @@ class Tests:
     """Writes tests. `primitive` gives the cells of primitives, `of_owners` those of (eshkol owners)."""
 
     def __init__(self, primitive: Callable[[str], Cell], of_owners: Callable[[str], Cell]) -> None:
-        self._primitive = primitive
+        self.primitive = primitive
         self._of_owners = of_owners
         self._walks: dict[Named, Variable] = {}  # of recursive types, within the test at hand
 
     def call(self, name: str, *args: Node) -> Node:
-        return Call(None, Global(None, self._primitive(name)), list(args))
+        return Call(None, Global(None, self.primitive(name)), list(args))
 
     def test(self, kind: Type, value: Variable) -> Node:
         """Whether a variable's value is of a type."""
