@@ -174,9 +174,9 @@ class _Calls:
         if found.arithmetic:
             yield f"  {found.arithmetic} operations on numbers in place, which look at the tags of their operands first"
         if found.within:
-            yield f"  looks at no bounds, since they are proven: {_several(found.within)}"
+            yield f"  looks at no bounds, since they are proven: {_several(list(dict.fromkeys(found.within)))}"
             if found.bounded:
-                yield f"  looks at the bounds of {_several(found.bounded)}"
+                yield f"  looks at the bounds of {_several(list(dict.fromkeys(found.bounded)))}"
         if found.runtime:
             yield f"  calls of the runtime: {_counted(found.runtime)}"
         yield from self._allocated(found)

@@ -128,8 +128,8 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "proof",
         ("(proof {proposition})",),
-        "A proof that something holds of sizes, such as `{n = m}`: refused where that does not follow from what is known "
-        "there, and nothing when the program runs.",
+        "A proof that something holds of sizes, such as `{n = m}`: refused where that does not follow from what is "
+        "known there, and nothing when the program runs.",
     ),
     (
         "cast-shape",

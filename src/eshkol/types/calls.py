@@ -52,7 +52,7 @@ from eshkol.types.proofs import cast_type, proof_type
 from eshkol.types.proving import Proving
 from eshkol.types.sizes import UNKNOWN, names_in
 from eshkol.types.standard import is_standard
-from eshkol.types.wording import Expected, arity, counted, declared_as, kind_name
+from eshkol.types.wording import Expected, arity, counted, kind_name
 
 AGAIN = Type(0)  # what a loop gives that is being looked at: nothing, unless it comes back
 _PLAIN = frozenset({Const, Local, Global, Call})  # forms whose type does not depend on what is expected of them
@@ -76,7 +76,6 @@ class Calls(ABC):
     checks: dict[int, Any]
     errors: list[LanguageError]
     _loops: dict[Variable, list[Type]]
-    _integral: dict[Variable, list[bool]]
     _gives: dict[Variable, Type]
     entries: dict[int, list[Type]]
     _missing: bool
@@ -99,6 +98,8 @@ class Calls(ABC):
     def declared(self, variable: Variable) -> Type | None: ...
     @abstractmethod
     def cell_type(self, cell: Cell) -> Type: ...
+    @abstractmethod
+    def _call_loop(self, node: Call, loop: Variable) -> Type: ...
     @abstractmethod
     def _lambda(self, node: Lambda, wanted: Function | None = None, by: Expected | None = None) -> Type: ...
 
@@ -141,25 +142,6 @@ class Calls(ABC):
         value = self.values.get(cell)
         clause = value.clauses[0] if type(value) is Lambda and len(value.clauses) == 1 else None
         return self._apply(node, self.cell_type(cell), cell.name, cell.place, clause)
-
-    def _call_loop(self, node: Call, loop: Variable) -> Type:
-        """A named loop goes on."""
-        given, kinds = self._loops[loop], self._all(node.args)
-        if len(kinds) != len(given):
-            ways = counted(len(given), len(given))
-            self.refuse(arity(loop.name, ways, len(kinds), node, loop.place), False)
-            return NEVER
-        params = self.clauses[loop].params
-        if self.proving.certain is not None:
-            still = zip(self._integral[loop], map(self.proving.certain.is_integer, node.args), strict=True)
-            self._integral[loop] = [was and is_one for was, is_one in still]
-        for index, (kind, arg) in enumerate(zip(kinds, node.args, strict=True)):
-            given[index] = join(given[index], kind)
-            declared = self.declared(params[index])
-            if declared is not None:
-                self.require(arg, kind, declared_as(declared, params[index]))
-        self.called_so.add(id(node))
-        return self._gives[loop]
 
     def _call_lambda(self, node: Call, callee: Lambda) -> Type:
         clause = next((c for c in callee.clauses if len(c.params) == len(node.args) and c.rest is None), None)

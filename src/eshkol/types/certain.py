@@ -1,8 +1,8 @@
 """What is certain of integers when a program runs, whatever its types say: what code may leave a check out for.
 
 Comes in: core forms, while a checker looks at them. Goes out: the calls of `vector-ref` and `vector-set!` whose index
-lies within (`within`), and the calls of typed procedures that must go through their checks although types say that their
-arguments fit (`unsure`).
+lies within (`within`), and the calls of typed procedures that must go through their checks although types say that
+their arguments fit (`unsure`).
 
 Types are believed where a value was looked at, and no further: what is read from a vector of naturals may be anything
 by then, since others may change it. So an integer counts here if it was computed from such, was looked at where it
@@ -14,6 +14,7 @@ the procedures of which that matters, and `unsure` says of which calls it is not
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from eshkol.lang.core import Call, Clause, Const, Global, If, Let, Local, Node, Variable
 from eshkol.lang.datum import Vector
@@ -21,8 +22,8 @@ from eshkol.types.inequalities import Constraint, Linear, at_most, entails, equa
 from eshkol.types.kinds import ANY, INTEGERS, NATURALS, Type, VectorOf
 from eshkol.types.propositions import Where
 from eshkol.types.standard import is_standard
-from eshkol.types.tests import is_numeric
 from eshkol.types.terms import ZERO, Terms, name_of, put
+from eshkol.types.tests import is_numeric
 
 MOST_FACTS = 40
 MOST_KNOWN = 12  # of those, what is asked for one proof
@@ -34,6 +35,16 @@ LENGTHS = frozenset({"vector-length", "string-length", "bytevector-length", "len
 
 Mark = tuple[list[Constraint], tuple[int, ...]]  # what is known at one point, and the procedures around it
 NOWHERE: Mark = ([], ())
+
+
+@dataclass
+class _Loop:
+    """What holds of the variables of a loop in every turn, as far as is known yet."""
+
+    params: list[Variable]
+    integers: list[Variable] = field(default_factory=list)
+    bounds: list[tuple[Variable, Linear, int]] = field(default_factory=list)  # at most (1), or at least, its beginning
+    broken: bool = False  # whether some of that did not hold in this turn
 
 
 class Certain(Terms):
@@ -51,6 +62,7 @@ class Certain(Terms):
         self._if_vectors: dict[str, int] = {}  # lengths of rows of numbers, which may be tensors of any length
         self._around: tuple[int, ...] = ()  # the typed procedures that stand around
         self._relied: set[int] = set()
+        self._loops: dict[Variable, _Loop] = {}
         self._calls: dict[int, tuple[int, bool, tuple[int, ...]]] = {}  # whom they call, whether certain, from where
 
     def mark(self) -> Mark:
@@ -78,16 +90,17 @@ class Certain(Terms):
         return type(node) is Let and self.is_integer(node.body)
 
     def unknown(self, variable: Variable) -> Linear | None:
-        if variable not in self.integers:
-            return None
+        return self.unknown_of(variable) if variable in self.integers else None
+
+    def unknown_of(self, variable: Variable) -> Linear:
         name = name_of(variable)
         self._naturals[name] = variable
         return Linear(((name, 1),))
 
     def length(self, node: Node) -> Linear | None:
-        if type(node) is not Local or node.variable.assigned:
-            return None
-        return self._length(node.variable)
+        if type(node) is not Local:
+            return self._made(node)
+        return None if node.variable.assigned else self._length(node.variable)
 
     def _length(self, variable: Variable) -> Linear:
         return Linear(((f"length {name_of(self._same.get(variable, variable))}", 1),))
@@ -96,9 +109,7 @@ class Certain(Terms):
 
     def bind(self, variable: Variable, value: Node) -> None:
         """A variable that nothing assigns gets its value."""
-        self.integers.discard(variable)  # what was thought in another turn of a loop
-        self.bound.pop(variable, None)
-        self._of_variables.pop(name_of(variable), None)
+        self.forget(variable)  # what was thought in another turn of a loop
         if type(value) is Local and not value.variable.assigned:
             self._same[variable] = self._same.get(value.variable, value.variable)
         if self.is_integer(value):
@@ -155,22 +166,63 @@ class Certain(Terms):
         if found and len(self.facts) < MOST_FACTS:
             self.facts = self.facts + found
 
-    def begin_loop(self, params: Sequence[Variable], integral: Sequence[bool]) -> None:
-        """Look at a loop whose variables are integers, as far as is known yet."""
-        for param, is_one in zip(params, integral, strict=True):
-            self.bound.pop(param, None)
-            self._same.pop(param, None)
-            if is_one and not param.assigned:
-                self.integers.add(param)
-            else:
-                self.integers.discard(param)
+    def forget(self, variable: Variable) -> None:
+        """A variable is bound anew, by something of which nothing is known."""
+        self.integers.discard(variable)
+        self.bound.pop(variable, None)
+        self._same.pop(variable, None)
+        self._of_variables.pop(name_of(variable), None)
+
+    def open_loop(self, loop: Variable, params: Sequence[Variable], args: Sequence[Node]) -> None:
+        """A loop begins with these: what may hold of its variables in every turn."""
+        state = self._loops[loop] = _Loop(list(params))
+        for param, arg in zip(params, args, strict=True):
+            self.forget(param)
+            if not param.assigned and self.is_integer(arg):
+                state.integers.append(param)
+                first = self.term(arg)
+                if first is not None:
+                    state.bounds += [(param, first, 1), (param, first, -1)]
+
+    def loop_turns(self, loop: Variable, give_up: bool) -> None:
+        """Look at the body of a loop, with what is left of that."""
+        state = self._loops[loop]
+        state.broken = False
+        if give_up:
+            state.integers, state.bounds = [], []
+        self.integers.difference_update(state.params)
+        self.integers.update(state.integers)
+        self.facts = [*self.facts, *(_bounded(self.unknown_of(p), first, sign) for p, first, sign in state.bounds)]
+
+    def loop_goes_on(self, loop: Variable, args: Sequence[Node]) -> None:
+        """A loop is called with these: what of it holds no longer?"""
+        state = self._loops[loop]
+        given = dict(zip(state.params, args, strict=False))
+        integers = [param for param in state.integers if param in given and self.is_integer(given[param])]
+        bounds = []
+        for param, first, sign in state.bounds:
+            term = self.term(given[param]) if param in integers else None
+            if term is not None and self._follows([_bounded(term, first, sign)]):
+                bounds.append((param, first, sign))
+        state.broken = state.broken or len(bounds) + len(integers) < len(state.bounds) + len(state.integers)
+        state.integers, state.bounds = integers, bounds
+
+    def loop_escapes(self, loop: Variable) -> None:
+        """A loop is a value: anything may be given to it."""
+        state = self._loops[loop]
+        state.broken = state.broken or bool(state.integers)
+        state.integers, state.bounds = [], []
+
+    def loop_kept(self, loop: Variable) -> bool:
+        """Whether everything that was taken for granted in a turn holds."""
+        return not self._loops[loop].broken
 
     # ---- procedures --------------------------------------------------------------------------------------------------
 
     def enter(self, clause: Clause, kinds: Sequence[Type], wheres: Sequence[Where]) -> None:
         """Within a procedure that looks at what it is given, which is of these types then."""
         for param in clause.params:
-            self.begin_loop([param], [False])
+            self.forget(param)
         if all(kind is ANY for kind in kinds) and not wheres:
             return
         self._around = (*self._around, id(clause))
@@ -267,7 +319,9 @@ class Certain(Terms):
         term = self.term(node.args[1])
         if term is None:
             return
-        size = self._if_vectors.get(length.factors[0][0])  # what is no vector is refused before the index matters
+        size = (
+            self._if_vectors.get(length.factors[0][0]) if length.factors else None
+        )  # what is no vector is refused before the index matters
         lengths = [length, *([Linear((), size)] if size is not None else [])]
         if any(self._follows([at_most(ZERO, term), less(term, one)]) for one in lengths):
             self.within[id(node)] = node
@@ -301,6 +355,10 @@ class Certain(Terms):
     def _is_natural(self, name: str) -> bool:
         variable = self._naturals.get(name)
         return variable is not None and _natural(self.kinds.get(variable, ANY))
+
+
+def _bounded(term: Linear, first: Linear, sign: int) -> Constraint:
+    return at_most(term, first) if sign > 0 else at_most(first, term)
 
 
 def _integral(kind: Type) -> bool:

@@ -36,7 +36,7 @@ from eshkol.lang.core import (
     Variable,
 )
 from eshkol.lang.source import Place
-from eshkol.types.calls import AGAIN, Calls
+from eshkol.types.calls import AGAIN
 from eshkol.types.certain import Certain
 from eshkol.types.constants import constant_type
 from eshkol.types.fitting import fits, function_in, proven, wanted_arrow
@@ -53,23 +53,19 @@ from eshkol.types.kinds import (
     Type,
     can_meet,
     cover,
-    flattened,
     function,
-    grown,
     has_handles,
     join,
     list_of,
     narrowed,
     without,
 )
+from eshkol.types.loops import Loops
 from eshkol.types.narrowing import Facts, facts_of
 from eshkol.types.proving import Proving
 from eshkol.types.reading import read_parameter_type, read_type
 from eshkol.types.standard import is_standard, standard_type
 from eshkol.types.wording import Expected, declared_as, gives, mismatch
-
-MOST_NESTED = 3  # loops within loops of which this is found out: each multiplies the turns of the others
-MOST_TURNS = 4  # of a loop whose variables find their types; then they are Any
 
 RECORD_READER, RECORD_WRITER, RECORD_TEST = "%record-ref", "%record-set!", "%record?"
 
@@ -82,7 +78,7 @@ class Check(NamedTuple):
     place: Place | None
 
 
-class Checker(Calls):
+class Checker(Loops):
     """The types of one unit. `shapes` gives who knows what rows of the op table make of tensors; `to_run` says whether
     it is to be found out, too, which checks the code can do without."""
 
@@ -106,7 +102,6 @@ class Checker(Calls):
         self.records: dict[Cell, Type] = {}  # predicates and record types
         self._asking: set[Cell] = set()
         self._loops: dict[Variable, list[Type]] = {}  # loops that are being looked at: types of their arguments
-        self._integral: dict[Variable, list[bool]] = {}  # whether these are certainly integers
         self._gives: dict[Variable, Type] = {}
         self._missing = False  # whether the result of such a loop was used before it was known
         self._visit: dict[type, Callable[[Any], Type]] = {
@@ -310,7 +305,8 @@ class Checker(Calls):
         if variable in self._loops:
             given = self._loops[variable]  # it goes elsewhere: anything may be given to it
             given[:] = [ANY] * len(given)
-            self._integral[variable] = [False] * len(given)
+            if self.proving.certain is not None:
+                self.proving.certain.loop_escapes(variable)
         return self.declared(variable) or self.kinds.get(variable, ANY)
 
     def _global(self, node: Global) -> Type:
@@ -459,8 +455,8 @@ class Checker(Calls):
         return self.synth(node.body) if expected is None else self.check_node(node.body, expected)
 
     def _letrec(self, node: Letrec, expected: Expected | None = None) -> Type:
-        if self._is_loop(node):
-            return self._loop(node, expected)
+        if self.is_loop(node):
+            return self.loop(node, expected)
         for variable, value in zip(node.variables, node.values, strict=True):
             if type(value) is Lambda and len(value.clauses) == 1 and not variable.assigned:
                 self.clauses[variable] = value.clauses[0]
@@ -472,70 +468,6 @@ class Checker(Calls):
         for variable, value in zip(node.variables, node.values, strict=True):
             self.bind(variable, value)
         return self.synth(node.body) if expected is None else self.check_node(node.body, expected)
-
-    def _is_loop(self, node: Letrec) -> bool:
-        """Whether it is a named let without annotations of its own."""
-        value, body = node.values[0], node.body
-        if len(node.variables) != 1 or type(value) is not Lambda or len(value.clauses) != 1:
-            return False
-        clause, variable = value.clauses[0], node.variables[0]
-        return (
-            type(body) is Call
-            and type(body.procedure) is Local
-            and body.procedure.variable is variable
-            and not variable.assigned
-            and variable.annotation is None
-            and clause.rest is None
-            and clause.returns is None
-            and len(clause.params) == len(body.args)
-        )
-
-    def _loop(self, node: Letrec, expected: Expected | None) -> Type:
-        """A named loop: its variables have the types of all that is given to them, its result those of its ends."""
-        loop, value, call = node.variables[0], node.values[0], node.body
-        assert isinstance(value, Lambda)
-        assert isinstance(call, Call)
-        clause = value.clauses[0]
-        begin = [
-            self.check_node(arg, declared_as(kind, param))
-            if (kind := self.declared(param))
-            else self.used(self.synth(arg))
-            for param, arg in zip(clause.params, call.args, strict=True)
-        ]
-        self.clauses[loop] = clause
-        certain = self.proving.certain
-        integral = [certain is not None and certain.is_integer(arg) for arg in call.args]
-        before, missed = self.errors, self._missing
-        kinds, result = [grown(kind) for kind in begin], AGAIN
-        nested = len(self._loops) >= MOST_NESTED
-        for turn in range(MOST_TURNS if nested else 0, MOST_TURNS + 1):
-            if turn == MOST_TURNS:
-                kinds, result, integral = [ANY] * len(kinds), ANY, [False] * len(kinds)
-            if certain is not None:
-                certain.begin_loop(clause.params, integral)
-            self._integral[loop] = list(integral)
-            for param, kind in zip(clause.params, kinds, strict=True):
-                if param.annotation is None:
-                    self.kinds[param] = ANY if param.assigned else kind
-            self.errors, self._missing = [], False
-            self._gives[loop] = result
-            self._loops[loop] = given = [NEVER] * len(kinds)
-            found = self.synth(clause.body) if expected is None else self.check_node(clause.body, expected)
-            errors, missing = self.errors, self._missing
-            self.errors = before
-            del self._loops[loop], self._gives[loop]
-            wider = [join(kind, flattened(more)) for kind, more in zip(kinds, given, strict=True)]
-            still = self._integral.pop(loop)
-            settled = turn == MOST_TURNS or (wider == kinds and still == integral and (not missing or found == result))
-            if settled:
-                before.extend(errors)
-                break
-            kinds, integral = [grown(kind) for kind in wider], still
-            result = found if missing else AGAIN
-        self._missing = missed
-        self.kinds[loop] = function(Arrow(tuple(kinds), None, found))
-        self.called_so.add(id(call))
-        return self.used(found) if found is AGAIN and expected is not None else (NEVER if found is AGAIN else found)
 
     # ---- procedures --------------------------------------------------------------------------------------------------
 

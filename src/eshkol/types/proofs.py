@@ -10,7 +10,7 @@ In the type of what is cast, the left side of the equation becomes the right sid
 from __future__ import annotations
 
 from eshkol.errors import BadType, LanguageError
-from eshkol.lang.core import Call, Const, Local, Node
+from eshkol.lang.core import Call, Const, Local
 from eshkol.lang.report import bad
 from eshkol.lang.source import Place
 from eshkol.types.fitting import sizes_changed, sizes_in
@@ -36,7 +36,7 @@ def cast_type(proving: Proving, node: Call, kind: Type) -> Type:
     if type(evidence) is Call and is_proof_form(evidence):
         proposition = _proven(proving, evidence)
         if proposition is None:
-            return kind
+            return ANY  # that is said already
     elif type(evidence) is Local:
         proposition = proving.proofs.get(evidence.variable)
     if proposition is None:

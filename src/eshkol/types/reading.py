@@ -35,7 +35,7 @@ from eshkol.types.kinds import (
     tensor_of,
     vector_of,
 )
-from eshkol.types.propositions import Proposition, Where, braces_in, is_braces, is_proof, read_proposition
+from eshkol.types.propositions import Proposition, Where, braces_in, is_braces, is_proof, read_proposition, written
 from eshkol.types.sizes import Size, size_of
 
 ARROWS = ("->", "→")
@@ -124,8 +124,9 @@ def _constructed(name: str, datum: List, names: Names, place: Place | None) -> T
         case "tensor":
             return _tensor(datum, place)
         case "proof":
+            said = written(items[0]) if len(items) == 1 and is_braces(items[0]) else "..."
             raise bad(
-                f"{text(datum)} cannot stand here", place,
+                f"(Proof {said}) cannot stand here", place,
                 "(Proof {n = m}) is the whole type of a parameter: the names in it mean something there alone",
                 kind=BadType,
             )  # fmt: skip
