@@ -154,7 +154,7 @@ class Tests:
             tests.append(self.call("=", size, Const(None, length)))
         if item is not ANY:
             walk, index = Variable("all-of-vector"), Variable("index")
-            element = self.call("vector-ref", Local(None, value), Local(None, index))
+            element = self.call("%vector-ref", Local(None, value), Local(None, index))
             more = Call(None, Local(None, walk), [self.call("+", Local(None, index), Const(None, 1))])
             ended = self.call("=", Local(None, index), size)
             body = If(None, ended, Const(None, True), self.all_of(self._of(item, element), more))
