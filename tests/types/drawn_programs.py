@@ -1,7 +1,7 @@
 """Random programs that are well typed by construction, also without their types, and edits that make them ill typed.
 
     python tests/types/drawn_programs.py 10000      # so many programs: checked, run with and without types, and edited
-    ESHKOL_TIER=quick python tests/types/drawn_programs.py 100000 0 2    # smaller ones, compiled quickly: 70 a second
+    ESHKOL_TIER=quick python tests/types/drawn_programs.py 100000 0 2    # smaller ones, compiled quickly: 30 a second
 
 A program is a tree: forms of known types, and texts. `written` gives it with its annotations or without them; a place
 may hold a constant of another type instead of what belongs there, which the checker must refuse.

@@ -50,7 +50,7 @@ from eshkol.types.kinds import (
 )
 from eshkol.types.proofs import cast_type, proof_type
 from eshkol.types.proving import Proving
-from eshkol.types.sizes import UNKNOWN, names_in
+from eshkol.types.sizes import UNKNOWN, Size, names_in
 from eshkol.types.standard import is_standard
 from eshkol.types.wording import Expected, arity, counted, kind_name
 
@@ -81,6 +81,8 @@ class Calls(ABC):
     _missing: bool
     _counts: dict[tuple[Cell, int], bool]
     proving: Proving
+    _bare: dict[int, tuple[Arrow, Type]]  # by the identity of ways: results where nothing is known of arguments
+    _arrows: dict[int, tuple[Type, list[Arrow]]]  # by the identity of types, which are kept with them
 
     @abstractmethod
     def synth(self, node: Node) -> Type: ...
@@ -159,21 +161,19 @@ class Calls(ABC):
         if kind is ANY:
             self._all(args)
             return ANY
-        if not can_meet(kind, SOME_PROCEDURE):
+        arrows = self._ways_of(kind)
+        if not arrows:
             self._all(args)
-            self.refuse(
-                bad(
-                    f"{name} is called here, but it is {kind_name(kind)}",
-                    node.place,
-                    "what stands first in parentheses is called; without parentheses around it, it is a value",
-                    kind=BadType,
-                ),
-                False,
-            )
-            return ANY
-        arrows = [arrow for part in opened(kind).parts if type(part) is Function for arrow in part.arrows]
-        if not arrows or kind.mask:
-            self._all(args)
+            if not can_meet(kind, SOME_PROCEDURE):
+                self.refuse(
+                    bad(
+                        f"{name} is called here, but it is {kind_name(kind)}",
+                        node.place,
+                        "what stands first in parentheses is called; without parentheses around it, it is a value",
+                        kind=BadType,
+                    ),
+                    False,
+                )
             return ANY
         taking = [arrow for arrow in arrows if arrow.takes(len(args))]
         if not taking:
@@ -183,6 +183,15 @@ class Calls(ABC):
         if len(taking) == 1:
             return self._one_way(node, taking[0], name, place, clause, {})
         return self._first_way(node, taking, name, place, clause)
+
+    def _ways_of(self, kind: Type) -> list[Arrow]:
+        """The ways to call a procedure, if a type says all of them."""
+        found = self._arrows.get(id(kind))
+        if found is None:
+            parts = opened(kind)
+            arrows = [arrow for part in parts.parts if type(part) is Function for arrow in part.arrows]
+            found = self._arrows[id(kind)] = (kind, [] if kind.mask else arrows)
+        return found[1]
 
     def _first_way(
         self, node: Call, taking: list[Arrow], name: str, place: Place | None, clause: Clause | None
@@ -215,6 +224,10 @@ class Calls(ABC):
         """The result of a call that takes this way, with its arguments looked at."""
         args = node.args
         declared = place is not None and _is_declared(arrow)
+        if not declared and not arrow.where and all(type(arg) in _PLAIN for arg in args):
+            found = self._of_nothing(arrow, args, known)
+            if found is not None:
+                return found
         sizes = self._sizes(arrow, args, known) if place is not None else {}
         chosen: dict[TypeVariable, Type] = {}
         if arrow.variables:
@@ -238,11 +251,14 @@ class Calls(ABC):
             chosen = {v: k if k != NEVER else ANY for v, k in chosen.items()}
         all_proven = True
         for index, arg in enumerate(args):
-            param = substituted(arrow.param(index), chosen) if chosen else arrow.param(index)
-            param = resized(param, sizes)
             kind = known.get(id(arg))
             if kind is None and type(arg) in _PLAIN:
                 kind = known[id(arg)] = self.synth(arg)
+            if kind is ANY and not declared:
+                self.checks.pop(id(arg), None)
+                continue
+            param = substituted(arrow.param(index), chosen) if chosen else arrow.param(index)
+            param = resized(param, sizes)
             if (
                 kind is not None
                 and kind is not AGAIN
@@ -264,11 +280,30 @@ class Calls(ABC):
             self.called_so.discard(id(node))
         return without_proofs(resized(substituted(arrow.result, chosen) if chosen else arrow.result, sizes))
 
+    def _of_nothing(self, arrow: Arrow, args: Sequence[Node], known: dict[int, Type]) -> Type | None:
+        """The result of a call of which nothing is known but its arguments' number, and no one says more: the usual
+        one in programs without types. Else the arguments' types are known afterwards."""
+        nothing = True
+        for arg in args:
+            kind = known.get(id(arg))
+            if kind is None:
+                kind = known[id(arg)] = self.synth(arg)
+            nothing = nothing and kind is ANY
+        if not nothing:
+            return None
+        if self.checks:
+            for arg in args:
+                self.checks.pop(id(arg), None)
+        found = self._bare.get(id(arrow))
+        if found is None:
+            sizes: dict[str, Size] = dict.fromkeys(_size_names(arrow), UNKNOWN)
+            bare = substituted(arrow.result, dict.fromkeys(arrow.variables, ANY))
+            found = self._bare[id(arrow)] = (arrow, without_proofs(resized(bare, sizes)))
+        return found[1]
+
     def _sizes(self, arrow: Arrow, args: Sequence[Node], known: dict[int, Type]) -> dict[str, int | str]:
         """What a procedure's names for sizes are in this call, by the shapes of its arguments."""
-        names = {
-            name for p in (*arrow.params, arrow.result) for dims in sizes_in(p) for s in dims for name in names_in(s)
-        }
+        names = _size_names(arrow)
         if not names:
             return {}
         sizes: dict[str, int | str] = dict.fromkeys(names, UNKNOWN)
@@ -443,6 +478,10 @@ class Calls(ABC):
 
 def _has_shape(kind: Type) -> bool:
     return any(type(part) is TensorOf for part in kind.parts)
+
+
+def _size_names(arrow: Arrow) -> set[str]:
+    return {name for p in (*arrow.params, arrow.result) for dims in sizes_in(p) for s in dims for name in names_in(s)}
 
 
 def _proofs(given: Type, param: Type) -> bool:

@@ -109,6 +109,8 @@ class Checker(Loops):
             Let: self._let, Letrec: self._letrec, Lambda: self._lambda, Call: self._call_node,
             SetLocal: self._set_local, SetGlobal: self._set_global, DefineGlobal: self._define,
         }  # fmt: skip
+        self._arrows: dict[int, tuple[Type, list[Arrow]]] = {}
+        self._bare: dict[int, tuple[Arrow, Type]] = {}
         self._counts: dict[tuple[Cell, int], bool] = {}
         self.proving = Proving(self, Certain(self.kinds, self.checks) if to_run else None)
         self._collect()
