@@ -36,14 +36,16 @@ from eshkol.lang.core import (
     Unit,
     Variable,
 )
-from eshkol.lang.datum import UNSPECIFIED, List, Symbol
+from eshkol.lang.datum import UNSPECIFIED, Symbol
 from eshkol.lang.source import Place
 from eshkol.types.checking import Checker
+from eshkol.types.exporting import export
 from eshkol.types.inequalities import Constraint
 from eshkol.types.kinds import ANY, BIT, INTEGERS, VOID, Arrow, Function, Type, TypeVariable, ValuesOf, cover
 from eshkol.types.propositions import is_proof
 from eshkol.types.proving import is_cast, is_proof_form, length_in
 from eshkol.types.tests import Tests
+from eshkol.types.walking import children
 from eshkol.types.wording import kind_name
 
 KIND = "contract"  # of the conditions that are raised
@@ -90,9 +92,7 @@ class Borders:
         unit.forms[:] = forms
         unit.cells.extend(self._inner.values())
         unit.private.update(self._inner.values())
-        for cell, value in self.checker.values.items():
-            if cell.annotation is None and type(value) is Lambda:
-                cell.annotation = _written(value)
+        export(self.checker)
 
     # ---- procedures --------------------------------------------------------------------------------------------------
 
@@ -352,24 +352,6 @@ class Borders:
         node.body = self._changed(node.body)
 
 
-def children(node: Any) -> list[Any]:
-    """The forms within a form."""
-    match node:
-        case If(test=test, then=then, otherwise=otherwise):
-            return [test, then, otherwise]
-        case Seq(items=items):
-            return list(items)
-        case Lambda(clauses=clauses):
-            return [clause.body for clause in clauses]
-        case Let(values=values, body=body) | Letrec(values=values, body=body):
-            return [*values, body]
-        case Call(procedure=procedure, args=args):
-            return [procedure, *args]
-        case SetLocal(value=value) | SetGlobal(value=value) | DefineGlobal(value=value):
-            return [value]
-    return []
-
-
 def _question(kind: Type) -> str | None:
     """What asks whether a number of a type is one of the machine's; None of what is no number."""
     if kind.parts or not kind.mask:
@@ -388,14 +370,3 @@ def _is_short(code: Node) -> bool:
 def _is_free(kind: Type) -> bool:
     """Whether nothing can be asked of a type."""
     return any(type(part) is TypeVariable for part in kind.parts) or not cover(kind)
-
-
-def _written(value: Lambda) -> Any:
-    """The annotations of a procedure as one type, for those who import it."""
-    clause = value.clauses[0]
-    if len(value.clauses) > 1 or (clause.returns is None and all(p.annotation is None for p in clause.params)):
-        return None
-    anything = Symbol("Any")
-    params = [anything if p.annotation is None else p.annotation for p in clause.params]
-    rest = [] if clause.rest is None else [anything, Symbol("*")]
-    return List((Symbol("->"), *params, *rest, anything if clause.returns is None else clause.returns))

@@ -344,6 +344,10 @@ class Calls(ABC):
             arrows = [a for p in self.cell_type(cell).parts if type(p) is Function for a in p.arrows]
             self.refuse(arity(name, _ways(arrows), len(kinds), node, None), False)
             return NEVER
+        if kinds and all(kind is ANY for kind in kinds):
+            for arg in node.args:
+                self.checks.pop(id(arg), None)
+            return ANY
         wanted = _REAL_QUANTITY if name in numbers.OF_REALS else _QUANTITY
         masks = [kind.mask for kind in kinds]
         number = wanted.mask & ~TENSOR
@@ -458,17 +462,15 @@ class Calls(ABC):
         result = given.arrows[0].result if type(given) is Function else ANY
         part = _only(result)
         kinds = part.items if type(part) is ValuesOf else (result,)
-        if result is ANY or (result.mask and part is not None):
+        if result is ANY or (type(part) is not ValuesOf and any(type(p) is ValuesOf for p in result.parts)):
             return self._result_of(self._lambda(consumer))  # type: ignore[arg-type]
         arrow = Arrow(tuple(kinds), None, ANY)
         found = self._lambda(consumer, Function((arrow,)))  # type: ignore[arg-type]
         taking = _only(found)
         if type(taking) is Function and not any(a.takes(len(kinds)) for a in taking.arrows):
             ways = _ways(taking.arrows)
-            given_here = f"{len(kinds)} value{'' if len(kinds) == 1 else 's'}"
-            self.refuse(
-                bad(f"{given_here} come here, where what takes them has {ways}", node.place, kind=BadType), False
-            )
+            given_here = "1 value comes" if len(kinds) == 1 else f"{len(kinds)} values come"
+            self.refuse(bad(f"{given_here} here, where what takes them has {ways}", node.place, kind=BadType), False)
         return self._result_of(found)
 
     def _result_of(self, kind: Type) -> Type:

@@ -63,8 +63,9 @@ from eshkol.types.kinds import (
 from eshkol.types.loops import Loops
 from eshkol.types.narrowing import Facts, facts_of
 from eshkol.types.proving import Proving
-from eshkol.types.reading import read_parameter_type, read_type
+from eshkol.types.reading import asked_for, read_parameter_type, read_type, records_in
 from eshkol.types.standard import is_standard, standard_type
+from eshkol.types.walking import children
 from eshkol.types.wording import Expected, declared_as, gives, mismatch
 
 RECORD_READER, RECORD_WRITER, RECORD_TEST = "%record-ref", "%record-set!", "%record?"
@@ -97,6 +98,7 @@ class Checker(Loops):
         self.strict = False
         self.owning = False  # whether anything is owned, so that owners must be followed
         self.names: dict[str, Type] = {}
+        self._elsewhere: dict[str, Type] | None = None  # names of records of libraries, once one was asked for
         self.values: dict[Cell, Node] = {}
         self.clauses: dict[Variable, Clause] = {}  # of local procedures
         self.records: dict[Cell, Type] = {}  # predicates and record types
@@ -143,9 +145,26 @@ class Checker(Loops):
     def _read(self, datum: Any, place: Place | None, reader: Callable[..., Type] = read_type) -> Type:
         try:
             return self._noted(reader(datum, self.names, place))
-        except LanguageError as error:
-            self.refuse(error, True)
-            return ANY
+        except LanguageError:
+            try:
+                return self._noted(reader(datum, self._names_elsewhere(), place))
+            except LanguageError as error:
+                self.refuse(error, True)
+                return ANY
+
+    def _names_elsewhere(self) -> dict[str, Type]:
+        """The names of types of this unit, and of records of libraries of which it uses something."""
+        if self._elsewhere is None:
+            self._elsewhere = {}
+            todo: list[Any] = list(self.unit.forms)
+            while todo:
+                node = todo.pop()
+                if type(node) is Global and node.cell.annotation is not None and node.cell not in self.values:
+                    self._elsewhere.update(records_in(node.cell.annotation))
+                todo += children(node)
+            for name, kind in self._elsewhere.items():
+                self.names.setdefault(name, kind)
+        return self.names
 
     def _noted(self, kind: Type) -> Type:
         self.owning = self.owning or has_handles(kind)
@@ -230,7 +249,7 @@ class Checker(Loops):
             return None
         clause = value.clauses[0]
         body = clause.body
-        name = _primitive(body)
+        name = primitive_of(body)
         if name not in (RECORD_READER, RECORD_WRITER) or not isinstance(body, Call):
             return None
         kind = body.args[1]
@@ -245,10 +264,12 @@ class Checker(Loops):
     def record_of(self, cell: Cell) -> Type | None:
         """The record type that a predicate asks for."""
         value = self.values.get(cell)
+        if value is None:
+            return asked_for(cell.annotation)
         if type(value) is not Lambda or cell.assigned:
             return None
         body = value.clauses[0].body
-        if _primitive(body) != RECORD_TEST or not isinstance(body, Call):
+        if primitive_of(body) != RECORD_TEST or not isinstance(body, Call):
             return None
         kind = body.args[1]
         return self.records.get(kind.cell) if type(kind) is Global else None
@@ -536,7 +557,7 @@ def _wrong_constant(node: Node, found: Type, wanted: Type) -> bool:
     return type(node) is Const and not found.parts and bool(found.mask & NUMBERS) and not proven(found, wanted)
 
 
-def _primitive(node: Node) -> str | None:
+def primitive_of(node: Node) -> str | None:
     """The name of the primitive that a form calls."""
     if type(node) is Call and type(node.procedure) is Global and node.procedure.cell.primitive:
         return node.procedure.cell.name

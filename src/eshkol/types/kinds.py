@@ -380,6 +380,9 @@ def _add(parts: list[Part], part: Part, mask: int) -> int:
             case TensorOf(a, n), TensorOf(b, m):
                 parts[index] = TensorOf(a if a == b else None, n if n == m else None)
                 return mask
+            case ValuesOf(a), ValuesOf(b) if len(a) == len(b):
+                parts[index] = ValuesOf(tuple(map(join, a, b)))
+                return mask
             case Function(), Function():
                 del parts[index]
                 return mask | PROCEDURE

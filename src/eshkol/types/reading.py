@@ -6,16 +6,19 @@ Goes out: a `Type`, or an error that names what is no type and what may have bee
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from eshkol.errors import BadType
+from eshkol.lang.core import Cell
 from eshkol.lang.datum import List, Symbol, text
 from eshkol.lang.guesses import near_names
 from eshkol.lang.report import bad
 from eshkol.lang.source import Place
 from eshkol.types.kinds import (
     ANY,
+    BOOLEAN,
     GROUND,
     HANDLES,
     NAT,
@@ -24,6 +27,7 @@ from eshkol.types.kinds import (
     Function,
     Named,
     ProofOf,
+    RecordOf,
     Type,
     TypeVariable,
     ValuesOf,
@@ -48,6 +52,8 @@ DTYPES = {
 }  # fmt: skip
 CONSTRUCTORS = ("List", "Vector", "Pair", "->", "Values", "U", "All", "Rec", "Tensor", "case->", "Proof", *HANDLES)
 
+RECORD_OF, PREDICATE_OF = "%record-of", "%predicate-of"  # in what libraries say to importers (exporting.py)
+
 Names = Mapping[str, Type]
 
 
@@ -71,6 +77,39 @@ def read_parameter_type(datum: Any, names: Names, place: Place | None) -> Type:
     if is_proof(datum):
         return Type(0, (ProofOf(read_proposition(datum.items[1], place)),))
     return read_type(datum, names, place)
+
+
+@cache
+def _cell_elsewhere(library: str, name: str) -> Cell:
+    return Cell(library, name)
+
+
+def _record_elsewhere(items: Sequence[Any]) -> RecordOf:
+    """The records of another library: `(%record-of library variable)`."""
+    library, name = items[0], items[1].name
+    return RecordOf(name.strip("<>"), _cell_elsewhere(library, name))
+
+
+def records_in(annotation: Any) -> dict[str, Type]:
+    """The records of other libraries that an annotation speaks of, by their names."""
+    found: dict[str, Type] = {}
+    todo = [annotation]
+    while todo:
+        datum = todo.pop()
+        if isinstance(datum, List) and datum.items:
+            if datum.items[0] is Symbol(RECORD_OF):
+                record = _record_elsewhere(datum.items[1:])
+                found[record.name] = Type(0, (record,))
+            else:
+                todo += datum.items
+    return found
+
+
+def asked_for(annotation: Any) -> Type | None:
+    """The records that a predicate of another library asks for."""
+    if not isinstance(annotation, List) or not annotation.items or annotation.items[0] is not Symbol(PREDICATE_OF):
+        return None
+    return read_type(annotation.items[1], {}, None)
 
 
 def _unknown(name: str, names: Names, place: Place | None) -> Exception:
@@ -123,6 +162,10 @@ def _constructed(name: str, datum: List, names: Names, place: Place | None) -> T
             return inner[items[0].name]
         case "tensor":
             return _tensor(datum, place)
+        case "%record-of":
+            return Type(0, (_record_elsewhere(items),))
+        case "%predicate-of":
+            return function(Arrow((ANY,), None, BOOLEAN))
         case "proof":
             said = written(items[0]) if len(items) == 1 and is_braces(items[0]) else "..."
             raise bad(
