@@ -39,7 +39,13 @@ TRANSCRIPTS = [
 ]
 PLAIN = Options()
 SANITIZED = Options(flags=("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"))
-UNDER_SANITIZERS = ("r7rs/06_02_numbers", "r7rs/06_10_control", "lib/continuations", "calculus/gradients")
+UNDER_SANITIZERS = (
+    "r7rs/06_02_numbers",
+    "r7rs/06_10_control",
+    "lib/continuations",
+    "lib/ownership",
+    "calculus/gradients",
+)
 # The collector looks for pointers on the stack itself; it reads all of that, and never gives back what is not needed.
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0", "ESHKOL_HEAP": "1G"}
 
