@@ -203,7 +203,8 @@ def test_memory_of_regions_of_every_size(tmp_path: Path, capfd: pytest.CaptureFi
     assert main(["run", "--why", str(file)]) == 0
     out, err = capfd.readouterr()
     assert out == "#t(5 refused refused refused)"
-    assert err.count("memory of the region") == 3
+    assert err.count("memory of the region") >= 3
+    assert "left to the collector" not in err
 
 
 @pytest.mark.slow
