@@ -240,6 +240,12 @@ def test_scans_side_by_side(outer, n, columns, reverse):
         want = plain(x[:, ::-1], 1)[:, ::-1] if reverse else plain(x, 1)
         found = computed(lambda x, name=name: getattr(ek, name)(x, 1, reverse), x)
         np.testing.assert_allclose(found, want, rtol=1e-5)
+    gains = (RNG.random(x.shape) - 0.5).astype(np.float32)
+    want, order = x.astype(np.float64), range(n)[::-1] if reverse else range(n)
+    for k, before in zip([*order][1:], order, strict=False):
+        want[:, k] += gains[:, k] * want[:, before]
+    found = computed(lambda g, x: ek.linear_recurrence(g, x, axis=1, reverse=reverse), gains, x)
+    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
 
 
 # --- elements -------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ elsewhere.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from eshkol.graph.node import Node, make
 from eshkol.ops import dtypes
 from eshkol.ops.row import Aval, HasAval, KernelOp, Op, Push, Shape, row
-from eshkol.ops.scans import Scan, cumargmax, cumargmin, cumprod, cumsum
+from eshkol.ops.scans import Scan, cumargmax, cumargmin, cumprod, cumsum, recurrence
 from eshkol.ops.shapes import count
 
 WIDEST = 256  # columns of a lane: narrower ones take longer, as rows lie far apart
@@ -31,10 +32,14 @@ def _lanes(a: Scan, x: HasAval) -> Shape:
     return count(x.shape[: a.axis]), -(-_columns(a, x) // WIDEST)
 
 
-def _beside(op: Op, instruction: str) -> Op:
-    def code(e: Any, a: Scan, lane: Any, write: Any, x: Any) -> None:
+Step = Callable[[Any, Any, Any, Any], Any]  # what follows in a column: (e, a row before, a position, the inputs)
+
+
+def _beside(op: Op, names: tuple[str, ...], first: Callable[..., Any], then: Step) -> Op:
+    def code(e: Any, a: Scan, lane: Any, write: Any, *given: Any) -> None:
+        x = given[0]
         extent, columns, (_, lanes) = x.shape[a.axis], _columns(a, x), _lanes(a, x)
-        dtype, width, left = dtypes.summed(x.dtype), columns // lanes, columns % lanes
+        width, left = columns // lanes, columns % lanes
 
         def down(start: Any, width: int) -> None:
             """All rows of so many columns. Loops of a length that is known need no checks, and become vectors."""
@@ -45,10 +50,10 @@ def _beside(op: Op, instruction: str) -> Op:
 
             with e.counted(width) as k:
                 here = position(e.number(0), k)
-                write.store(here, e.convert(x.load(here), dtype))
+                write.store(here, first(e, here, given))
             with e.counted(extent - 1) as j, e.counted(width) as k:
                 here = position(j + 1, k)
-                write.store(here, e.op(instruction, write.load(position(j, k)), e.convert(x.load(here), dtype)))
+                write.store(here, then(e, write.load(position(j, k)), here, given))
 
         down(lane[1] * width, width)
         if left:  # for the last lane
@@ -57,21 +62,36 @@ def _beside(op: Op, instruction: str) -> Op:
                 down(columns - left, left)
 
     return row(KernelOp(
-        name=f"{op.name}_beside", doc=f"{op.name} along an axis that is not the last.", names=("x",), infer=op.infer,
-        reference=op.reference, lower=Push(_lanes, code), work=op.work,
+        name=f"{op.name}_beside", doc=f"{op.name} along an axis that is not the last.", names=names, infer=op.infer,
+        reference=op.reference, lower=Push(lambda a, x, *others: _lanes(a, x), code), work=op.work,
     ))  # fmt: skip
 
 
-BESIDE = {cumsum: _beside(cumsum, "ADD"), cumprod: _beside(cumprod, "MUL")}
+def _total(op: Op, instruction: str) -> Op:
+    def read(e: Any, here: Any, given: Any) -> Any:
+        return e.convert(given[0].load(here), dtypes.summed(given[0].dtype))
+
+    return _beside(op, ("x",), read, lambda e, before, here, given: e.op(instruction, before, read(e, here, given)))
+
+
+def _recurs(e: Any, before: Any, here: Any, given: Any) -> Any:
+    gains, x = given
+    return e.op("ADD", e.op("MUL", gains.load(here), before), x.load(here))
+
+
+BESIDE = {
+    cumsum: _total(cumsum, "ADD"), cumprod: _total(cumprod, "MUL"),
+    recurrence: _beside(recurrence, ("gains", "x"), lambda e, here, given: given[1].load(here), _recurs),
+}  # fmt: skip
 
 
 def beside(node: Node) -> Node | None:
     """A scan along an axis that is not the last, as one of many side by side."""
-    (x,) = node.inputs
+    x = node.inputs[-1]
     wide = not x.dtype.is_complex and dtypes.summed(x.dtype).bits > 16
     if not wide or not count(x.shape) or _columns(node.attrs, x) < NARROWEST or x.shape[node.attrs.axis] < 2:
         return None
-    return make(BESIDE[node.op], (x,), node.attrs)
+    return make(BESIDE[node.op], node.inputs, node.attrs)
 
 
 def _extreme(name: str, condition: str, reference: Any) -> Op:
