@@ -133,6 +133,24 @@ def test_what_others_change_is_looked_at_again(tmp_path: Path, capfd: pytest.Cap
     assert shown(tmp_path, capfd, SPOILT, "run") == "(6 refused refused refused refused)"
 
 
+def test_derivatives_go_through_such_accesses(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    program = """\
+(define (dot (v : (Vector Float64 n)) (w : (Vector Float64 n))) : Float64
+  (let loop ((i 0) (s 0.0))
+    (if (< i (vector-length v)) (loop (+ i 1) (+ s (* (vector-ref v i) (vector-ref w i)))) s)))
+(display (list (derivative (lambda (x) (dot (vector x 2.0) (vector x x))) 3.0)
+               (gradient (lambda (v) (dot v v)) (vector 1.0 2.0))))
+"""
+    assert shown(tmp_path, capfd, program, "expand").count("(%vector-ref v i)") == 1
+    assert (
+        shown(tmp_path, capfd, program, "run") == shown(tmp_path, capfd, untyped(program), "run") == "(8.0 #(2.0 4.0))"
+    )
+
+
+def untyped(program: str) -> str:
+    return program.replace("(v : (Vector Float64 n)) (w : (Vector Float64 n))) : Float64", "v w)")
+
+
 def test_random_programs_never_read_out_of_bounds(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     seeds = drawn_bounds.accepted(range(24))
     assert len(seeds) > 10
