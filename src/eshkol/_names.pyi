@@ -670,6 +670,7 @@ __all__ = [
     "lgamma_",
     "linalg",
     "linear",
+    "linear_recurrence",
     "linearize",
     "linspace",
     "load",
@@ -864,6 +865,7 @@ __all__ = [
     "real",
     "reciprocal",
     "reciprocal_",
+    "recurrence",
     "register_pytree",
     "relu",
     "relu6",
@@ -4400,6 +4402,26 @@ def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) ->
         bias: what is added, one number for each output; None adds nothing
     """
     ...
+def linear_recurrence(
+    gains: TensorLike,
+    x: TensorLike,
+    initial: TensorLike | None = None,
+    axis: builtins.int = 0,
+    reverse: builtins.bool = False,
+) -> Tensor:
+    """y of y[k] = gains[k] · y[k - 1] + x[k] along an axis (from its end on, if reverse), from `initial` or 0 on.
+
+    Running means (one gain for all), filters of first order, and states of linear networks are such. Gains and x
+    broadcast; the derivative takes as long as the recurrence.
+
+    Arguments:
+        gains:
+        x: a tensor
+        initial:
+        axis: the axis; negative numbers count from the last one
+        reverse: whether it begins at the end
+    """
+    ...
 def linspace(
     start: builtins.float,
     stop: builtins.float,
@@ -5874,6 +5896,21 @@ def reciprocal_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """reciprocal in place; gives itself.
     """
     ...
+def recurrence(
+    gains: TensorLike,
+    x: TensorLike,
+    axis: builtins.int | None = None,
+    reverse: builtins.bool = False,
+) -> Tensor:
+    """y of y[k] = gains[k] · y[k - 1] + x[k] along an axis; the first is x's. `linear_recurrence` broadcasts.
+
+    Arguments:
+        gains:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+        reverse: whether it begins at the end
+    """
+    ...
 def relu(x: TensorLike) -> Tensor:
     """x where it is positive, else 0; the derivative at 0 is 0. NaN stays.
 
@@ -7262,6 +7299,7 @@ def unique(
     x: TensorLike,
     return_inverse: Literal[True],
     return_counts: builtins.bool = False,
+    axis: builtins.int | None = None,
 ) -> builtins.tuple[Tensor, ...]:
     ...
 @overload
@@ -7270,18 +7308,27 @@ def unique(
     return_inverse: builtins.bool = False,
     *,
     return_counts: Literal[True],
+    axis: builtins.int | None = None,
 ) -> builtins.tuple[Tensor, ...]:
     ...
 @overload
-def unique(x: TensorLike, return_inverse: Literal[False] = False, return_counts: Literal[False] = False) -> Tensor:
+def unique(
+    x: TensorLike,
+    return_inverse: Literal[False] = False,
+    return_counts: Literal[False] = False,
+    axis: builtins.int | None = None,
+) -> Tensor:
     """The distinct elements in order; also where each element of x is among them, and how often each occurs.
 
-    x must be known. All NaNs count as one element. The tangent is that of the first of equal elements.
+    With an axis they are the distinct slices along it, by their first elements, then their second and so on. x must be
+    known. All NaNs count as one element, but no slice with one is another's like. The tangent is that of the first of
+    equal elements.
 
     Arguments:
         x: a tensor
         return_inverse: whether the place of each element of x is given too
         return_counts: whether it is given how often each occurs
+        axis: the axis; negative numbers count from the last one
     """
     ...
 @overload
@@ -7289,6 +7336,7 @@ def unique(
     x: TensorLike,
     return_inverse: builtins.bool = False,
     return_counts: builtins.bool = False,
+    axis: builtins.int | None = None,
 ) -> Tensor | builtins.tuple[Tensor, ...]:
     ...
 def unravel_index(indices: Any, shape: Sequence[builtins.int]) -> builtins.tuple[Any, ...]:

@@ -1,6 +1,7 @@
 """Random programs that are well typed by construction, also without their types, and edits that make them ill typed.
 
     python tests/types/drawn_programs.py 10000      # so many programs: checked, run with and without types, and edited
+    ESHKOL_TIER=quick python tests/types/drawn_programs.py 100000 0 2    # smaller ones, compiled quickly: 30 a second
 
 A program is a tree: forms of known types, and texts. `written` gives it with its annotations or without them; a place
 may hold a constant of another type instead of what belongs there, which the checker must refuse.
@@ -12,6 +13,7 @@ import random
 import re
 import subprocess
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -348,46 +350,60 @@ class Findings:
 
 
 def judged(seeds: range, depth: int = 3) -> Findings:
-    """Have the checker look at programs, and at edits of them."""
+    """Have the checker look at programs, and at edits of them: all as one file, whose lines tell them apart."""
+    found = Findings()
+    trees = {seed: program(seed, depth) for seed in seeds}
+    for seed, error in _errors({seed: written(tree, True) for seed, tree in trees.items()}).items():
+        found.refused.append(f"{seed}: {written(trees[seed], True)}\n{error}")
+    edits = {seed: wrong for seed, tree in trees.items() if (wrong := ill_typed(tree, seed)) is not None}
+    found.edits = len(edits)
+    errors = _errors(edits)
+    found.accepted += [f"{seed}: {wrong}" for seed, wrong in edits.items() if seed not in errors]
+    return found
+
+
+def _errors(texts: dict[int, str]) -> dict[int, str]:
+    """The first error of each program that has one."""
     from eshkol.session import Session, on_session
     from eshkol.session.typing import checked
 
-    found = Findings()
+    ends: list[tuple[int, int]] = []
+    whole, line = [], 1
+    for seed, text in texts.items():
+        named = apart(seed, text)
+        whole.append(named)
+        line += named.count("\n")
+        ends.append((line, seed))
+    found: dict[int, str] = {}
 
     def work(session: Session) -> None:
-        for seed in seeds:
-            tree = program(seed, depth)
-            text = written(tree, True)
-            errors = checked(session, Source("<program>", text)).errors
-            if errors:
-                found.refused.append(f"{seed}: {text}\n{errors[0]}")
-            wrong = ill_typed(tree, seed)
-            if wrong is not None:
-                found.edits += 1
-                if not checked(session, Source("<program>", wrong)).errors:
-                    found.accepted.append(f"{seed}: {wrong}")
+        for error in checked(session, Source("<programs>", "".join(whole))).errors:
+            assert error.span is not None
+            at = bisect_right(ends, (error.span.line, max(texts)))
+            found.setdefault(ends[at][1], str(error))
 
     on_session(work, ["typed programs"])
     return found
 
 
+def apart(seed: int, text: str) -> str:
+    """A program whose names are its own."""
+    return re.sub(r"\b([vf]\d+)\b", rf"p{seed}-\1", text) + "(newline)\n"
+
+
 def in_one(seeds: range, typed: bool, depth: int = 3) -> str:
     """Programs as one, whose names are kept apart; what each writes is a line."""
-    texts = []
-    for seed in seeds:
-        text = re.sub(r"\b([vf]\d+)\b", rf"p{seed}-\1", written(program(seed, depth), typed))
-        texts.append(f"{text}(newline)\n")
-    return "".join(texts)
+    return "".join(apart(seed, written(program(seed, depth), typed)) for seed in seeds)
 
 
-def main(count: int, first: int = 0, size: int = 100) -> int:
+def main(count: int, first: int = 0, depth: int = 3, size: int = 200) -> int:
     """So many programs, a file of some of them at a time; 0 if all is as it should be."""
     import tempfile
 
     wrong = 0
     for at in range(first, first + count, size):
         seeds = range(at, min(at + size, first + count))
-        found = judged(seeds)
+        found = judged(seeds, depth)
         for text in [*found.refused, *found.accepted]:
             print(text, file=sys.stderr)
         wrong += len(found.refused) + len(found.accepted)
@@ -395,7 +411,7 @@ def main(count: int, first: int = 0, size: int = 100) -> int:
         for typed in (True, False):
             with tempfile.TemporaryDirectory() as folder:
                 file = Path(folder, "programs.esk")
-                file.write_text(in_one(seeds, typed), encoding="utf-8")
+                file.write_text(in_one(seeds, typed, depth), encoding="utf-8")
                 ran = subprocess.run(
                     [sys.executable, "-m", "eshkol", "run", str(file)], capture_output=True, check=False
                 )

@@ -124,3 +124,66 @@ def test_libraries_tell_importers_their_types(tmp_path: Path, capfd: pytest.Capt
     assert "half takes a Float64 as argument 1, but this is a Symbol" in capfd.readouterr().err.replace(
         "half takes a Float64,", "half takes a Float64 as argument 1,"
     )
+
+
+def test_several_values_are_counted_over_all_branches(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.esk"
+    given = (
+        "(define (f x) (let loop ((i x)) (if (null? i) (values 1 '()) (if (car i) (values 'a i) (loop (cdr i))))))\n"
+    )
+    file.write_text(given + "(receive (a b) (f '(1)) (list a b))\n")
+    assert main(["check", str(file)]) == 0, capfd.readouterr().err
+    file.write_text(given + '(receive (a b c) (f \'(1)) (list a b c))\n(receive (a b) (string-length "a") a)\n')
+    assert main(["check", str(file)]) == 1
+    err = capfd.readouterr().err
+    assert "2 values come here, where what takes them has 3 arguments" in err
+    assert "1 value comes here, where what takes them has 2 arguments" in err
+
+
+SHAPES = """\
+(define-library (shapes)
+  (export make-circle circle? circle-radius set-circle-name! area largest count-all)
+  (import (eshkol))
+  (begin
+    (define-record-type <circle> (make-circle radius name) circle?
+      ((radius : Float64) circle-radius) (name circle-name set-circle-name!))
+    (define-type Circles (U Null (Pair <circle> Circles)))
+    (define-type Size Float64)
+    (define (area (c : <circle>)) : Size (* 3.0 (circle-radius c) (circle-radius c)))
+    (define (count-all (l : Circles)) : Nat (if (pair? l) (+ 1 (count-all (cdr l))) 0))
+    (: largest (-> circle circle circle))
+    (define (largest a b) (if (< (area a) (area b)) b a))))
+"""
+
+
+def test_importers_know_the_records_of_libraries(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "shapes.esk").write_text(SHAPES)
+    file = tmp_path / "a.esk"
+    file.write_text(
+        "(import (eshkol) (shapes))\n(define (twice (c : circle)) : Float64 (* 2.0 (area c)))\n"
+        "(define (safe x) (if (circle? x) (area x) 0.0))\n(define c (make-circle 1.0 'c))\n(define (id x) x)\n"
+        "(display (list (twice c) (twice (id c)) (safe c) (safe 5) (count-all (list c c))\n"
+        "               (circle-radius (largest c (make-circle 2.0 'd)))\n"
+        "               (guard (e (#t (error-object-message e))) (twice (id 5)))))\n"
+    )
+    for _ in range(2):  # the second time the library comes from the cache
+        assert main(["run", str(file)]) == 0, capfd.readouterr().err
+        assert capfd.readouterr().out.startswith("(6.0 6.0 3.0 0.0 2 2.0 twice takes a circle as c, but is given")
+    file.write_text(
+        "(import (eshkol) (shapes))\n(define-record-type circle (make-other x) other? (x other-x))\n"
+        "(area 5)\n(area (make-other 1))\n(make-circle 'a 'b)\n"
+        "(define (f x) (if (circle? x) (string-length x) 0))\n(largest (make-circle 1.0 1) 'other)\n"
+    )
+    assert main(["check", str(file)]) == 1
+    err = capfd.readouterr().err
+    for line, said in enumerate(
+        (
+            "area takes a circle, but this is a Nat", "area takes a circle, but this is a circle",
+            "make-circle takes a Float64 as argument 1, but this is a Symbol",
+            "string-length takes a String, but this is a circle",
+            "largest takes a circle as argument 2, but this is a Symbol",
+        ),
+        start=3,
+    ):  # fmt: skip
+        assert said in err
+        assert f"a.esk:{line}:" in err

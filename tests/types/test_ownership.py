@@ -180,6 +180,33 @@ def test_regions(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch:
     ]  # fmt: skip
 
 
+SIZES = """\
+(define (sum (b : Bytevector)) : Nat
+  (let loop ((i 0) (s 0)) (if (< i (bytevector-length b)) (loop (+ i 1) (+ s (bytevector-u8-ref b i))) s)))
+(define (filled (n : Nat)) : Nat
+  (with-region sizes
+    (let ((a (region-alloc n)) (b (region-alloc n)))
+      (let ((before (+ (sum a) (sum b) (bytevector-length a) (bytevector-length b))))
+        (let loop ((i 0)) (if (< i n) (begin (bytevector-u8-set! a i 255) (bytevector-u8-set! b i 1) (loop (+ i 1)))))
+        (+ before (sum a) (sum b))))))
+(define (right? (n : Nat)) : Boolean (= (filled n) (+ (* 2 n) (* 255 n) n)))
+(display (every right? (append (iota 70) '(1000 4079 4080 4095 4096 4097 16383 16384 65536 200000) (iota 70))))
+(define (tried n) (guard (e (#t 'refused)) (with-region r (bytevector-length (region-alloc n)))))
+(display (map tried '(5 -1 0.5 a)))
+"""
+
+
+def test_memory_of_regions_of_every_size(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """It is all zeros, however often it was used before, and no two of them overlap."""
+    file = tmp_path / "a.esk"
+    file.write_text(SIZES, encoding="utf-8")
+    assert main(["run", "--why", str(file)]) == 0
+    out, err = capfd.readouterr()
+    assert out == "#t(5 refused refused refused)"
+    assert err.count("memory of the region") >= 3
+    assert "left to the collector" not in err
+
+
 @pytest.mark.slow
 def test_ten_million_allocations_stay_flat(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "a.esk"

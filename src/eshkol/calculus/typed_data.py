@@ -344,7 +344,7 @@ def _vector_length(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     return Leaf(s.op(f"{memory.type.kind}_length", [memory], I64))
 
 
-@primitive("vector-ref")
+@primitive("vector-ref", "%vector-ref")
 def _vector_ref(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     a, index = args
     if isinstance(a, Fields) and a.kind == "vector" and isinstance(index, Known) and type(index.datum) is int:
@@ -375,7 +375,7 @@ def nothing(s: Specializer, kind: ir.Type) -> TypedValue:
     return s.literal(NO_INTEGER, I64) if kind == I64 else s.literal(None, ir.NULL)
 
 
-@primitive("vector-set!")
+@primitive("vector-set!", "%vector-set!")
 def vector_set(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     a, index, value = args
     memory = memory_of(s, a)

@@ -419,6 +419,44 @@ bad:
   unreachable
 }
 
+; of an index that is known to be one of the vector's, if it is a vector
+define internal %value @"inline.%vector-ref"(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k) alwaysinline {
+  %vector = icmp eq i64 %tv, $TAG_VECTOR
+  br i1 %vector, label %fast, label %bad, !prof !0
+fast:
+  %o = inttoptr i64 %pv to ptr
+  %items = getelementptr i8, ptr %o, i64 $Vector.items
+  %place = getelementptr %value, ptr %items, i64 %k
+  %v = load %value, ptr %place
+  ret %value %v
+bad:
+  %never = call %value @"prim.vector-ref"(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k) $FAILS
+  unreachable
+}
+
+define internal %value @"inline.%vector-set!"(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k, i64 %tx, i64 %px) alwaysinline {
+  %vector = icmp eq i64 %tv, $TAG_VECTOR
+  br i1 %vector, label %look, label %bad, !prof !0
+look:
+  %o = inttoptr i64 %pv to ptr
+  %flags_at = getelementptr i8, ptr %o, i64 $Object.flags
+  %flags = load i8, ptr %flags_at
+  %constant = and i8 %flags, $FLAG_LITERAL
+  %literal = icmp ne i8 %constant, 0
+  br i1 %literal, label %bad, label %fast, !prof !1
+fast:
+  %items = getelementptr i8, ptr %o, i64 $Vector.items
+  %place = getelementptr %value, ptr %items, i64 %k
+  store i64 %tx, ptr %place
+  %bits = getelementptr i8, ptr %place, i64 8
+  store i64 %px, ptr %bits
+  call void @stored_at(ptr %ctx, ptr %place, i64 %tx)
+  ret %value { i64 $TAG_SPECIAL, i64 0 }
+bad:
+  call void @vector_set_fails(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k, i64 %tx, i64 %px) $FAILS
+  unreachable
+}
+
 define internal void @vector_set_fails(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k, i64 %tx, i64 %px) noinline cold noreturn {
   %args = alloca [6 x i64]
   %a1 = getelementptr i64, ptr %args, i64 1
@@ -433,6 +471,144 @@ define internal void @vector_set_fails(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 
   store i64 %tx, ptr %a4
   store i64 %px, ptr %a5
   %never = call %value @"prim.vector-set!"(ptr %ctx, ptr %args, i64 3) $FAILS
+  unreachable
+}
+
+; small memory of a region that has room for it
+define internal %value @"inline.%region-bytes"(ptr %ctx, i64 %tr, i64 %pr, i64 %tk, i64 %k) alwaysinline {
+  %identity = icmp eq i64 %tr, $TAG_IDENTITY
+  %small = icmp ult i64 %k, 4096
+  %whole = icmp eq i64 %tk, $TAG_FIXNUM
+  %size = and i1 %small, %whole
+  %both = and i1 %identity, %size
+  br i1 %both, label %look, label %slow, !prof !0
+look:
+  %o = inttoptr i64 %pr to ptr
+  %mark_at = getelementptr i8, ptr %o, i64 $Object.a
+  %mark = load i8, ptr %mark_at
+  %region = icmp eq i8 %mark, $REGION_MARK
+  br i1 %region, label %room, label %slow, !prof !0
+room:
+  %next_at = getelementptr i8, ptr %o, i64 $RegionMemory.next
+  %end_at = getelementptr i8, ptr %o, i64 $RegionMemory.end
+  %next = load ptr, ptr %next_at
+  %end = load i64, ptr %end_at
+  %from = ptrtoint ptr %next to i64
+  %left = sub i64 %end, %from
+  %more = add i64 %k, $Bytevector.bytes
+  %rounded = add i64 %more, 15
+  %bytes = and i64 %rounded, -16
+  %fits = icmp sge i64 %left, %bytes
+  br i1 %fits, label %fast, label %slow, !prof !0
+fast:
+  %after = getelementptr i8, ptr %next, i64 %bytes
+  store ptr %after, ptr %next_at
+  %bytes_at = getelementptr i8, ptr %o, i64 $RegionMemory.bytes
+  %handed = load i64, ptr %bytes_at
+  %now = add i64 %handed, %k
+  store i64 %now, ptr %bytes_at
+  %count_at = getelementptr i8, ptr %o, i64 $RegionMemory.count
+  %count = load i64, ptr %count_at
+  %counted = add i64 %count, 1
+  store i64 %counted, ptr %count_at
+  store i64 $TAG_BYTEVECTOR, ptr %next
+  %length_at = getelementptr i8, ptr %next, i64 $Bytevector.length
+  store i64 %k, ptr %length_at
+  %items = getelementptr i8, ptr %next, i64 $Bytevector.bytes
+  call void @llvm.memset.p0.i64(ptr %items, i8 0, i64 %k, i1 false)
+  %made = ptrtoint ptr %next to i64
+  %v = insertvalue %value { i64 $TAG_BYTEVECTOR, i64 undef }, i64 %made, 1
+  ret %value %v
+slow:
+  %z = call %value @"prim.%region-bytes"(ptr %ctx, i64 %tr, i64 %pr, i64 %tk, i64 %k)
+  ret %value %z
+}
+
+define internal %value @"inline.bytevector-length"(ptr %ctx, i64 %t, i64 %p) alwaysinline {
+  %bytes = icmp eq i64 %t, $TAG_BYTEVECTOR
+  br i1 %bytes, label %fast, label %bad, !prof !0
+fast:
+  %o = inttoptr i64 %p to ptr
+  %at = getelementptr i8, ptr %o, i64 $Bytevector.length
+  %length = load i64, ptr %at
+  %v = call %value @fixnum(i64 %length)
+  ret %value %v
+bad:
+  %never = call %value @"prim.bytevector-length"(ptr %ctx, i64 %t, i64 %p) $FAILS
+  unreachable
+}
+
+; whether a bytevector is one and an index inside
+define internal i1 @within_bytes(i64 %tv, i64 %pv, i64 %tk, i64 %k) alwaysinline {
+  %bytes = icmp eq i64 %tv, $TAG_BYTEVECTOR
+  %whole = icmp eq i64 %tk, $TAG_FIXNUM
+  %both = and i1 %bytes, %whole
+  br i1 %both, label %right, label %wrong, !prof !0
+right:
+  %o = inttoptr i64 %pv to ptr
+  %at = getelementptr i8, ptr %o, i64 $Bytevector.length
+  %length = load i64, ptr %at
+  %inside = icmp ult i64 %k, %length
+  ret i1 %inside
+wrong:
+  ret i1 false
+}
+
+define internal %value @"inline.bytevector-u8-ref"(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k) alwaysinline {
+  %inside = call i1 @within_bytes(i64 %tv, i64 %pv, i64 %tk, i64 %k)
+  br i1 %inside, label %fast, label %bad, !prof !0
+fast:
+  %o = inttoptr i64 %pv to ptr
+  %items = getelementptr i8, ptr %o, i64 $Bytevector.bytes
+  %place = getelementptr i8, ptr %items, i64 %k
+  %byte = load i8, ptr %place
+  %wide = zext i8 %byte to i64
+  %v = call %value @fixnum(i64 %wide)
+  ret %value %v
+bad:
+  %never = call %value @"prim.bytevector-u8-ref"(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k) $FAILS
+  unreachable
+}
+
+define internal %value @"inline.bytevector-u8-set!"(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k, i64 %tx, i64 %px) alwaysinline {
+  %inside = call i1 @within_bytes(i64 %tv, i64 %pv, i64 %tk, i64 %k)
+  %whole = icmp eq i64 %tx, $TAG_FIXNUM
+  %small = icmp ult i64 %px, 256
+  %byte = and i1 %whole, %small
+  %right = and i1 %inside, %byte
+  br i1 %right, label %look, label %bad, !prof !0
+look:
+  %o = inttoptr i64 %pv to ptr
+  %flags_at = getelementptr i8, ptr %o, i64 $Object.flags
+  %flags = load i8, ptr %flags_at
+  %constant = and i8 %flags, $FLAG_LITERAL
+  %literal = icmp ne i8 %constant, 0
+  br i1 %literal, label %bad, label %fast, !prof !1
+fast:
+  %items = getelementptr i8, ptr %o, i64 $Bytevector.bytes
+  %place = getelementptr i8, ptr %items, i64 %k
+  %new = trunc i64 %px to i8
+  store i8 %new, ptr %place
+  ret %value { i64 $TAG_SPECIAL, i64 0 }
+bad:
+  call void @byte_set_fails(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k, i64 %tx, i64 %px) $FAILS
+  unreachable
+}
+
+define internal void @byte_set_fails(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k, i64 %tx, i64 %px) noinline cold noreturn {
+  %args = alloca [6 x i64]
+  %a1 = getelementptr i64, ptr %args, i64 1
+  %a2 = getelementptr i64, ptr %args, i64 2
+  %a3 = getelementptr i64, ptr %args, i64 3
+  %a4 = getelementptr i64, ptr %args, i64 4
+  %a5 = getelementptr i64, ptr %args, i64 5
+  store i64 %tv, ptr %args
+  store i64 %pv, ptr %a1
+  store i64 %tk, ptr %a2
+  store i64 %k, ptr %a3
+  store i64 %tx, ptr %a4
+  store i64 %px, ptr %a5
+  %never = call %value @"prim.bytevector-u8-set!"(ptr %ctx, ptr %args, i64 3) $FAILS
   unreachable
 }
 

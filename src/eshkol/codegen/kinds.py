@@ -79,6 +79,7 @@ class Kinds:
         vector, string, pair = Kind(bit["VECTOR"]), Kind(bit["STRING"]), self.pair
         return {
             "vector-ref": (vector, index), "vector-set!": (vector, index), "string-ref": (string, index),
+            "%vector-ref": (vector, index), "%vector-set!": (vector, index),
             "vector-length": (vector,), "string-length": (string,), "car": (pair,), "cdr": (pair,),
         }  # fmt: skip
 

@@ -21,6 +21,7 @@ from eshkol.lang.core import Call, Global, Lambda, Let, Local, Node, Variable
 from eshkol.lang.source import Place
 
 ARITHMETIC = frozenset({"+", "-", "*", "/", "quotient", "remainder", "modulo"}) | COMPARISONS
+ACCESSES = frozenset({"vector-ref", "vector-set!"})
 PAIRS = frozenset({"cons", "list", "cons*"})  # primitives that make pairs in place
 MOST = 6  # places that are named of each kind
 WORD = 8  # bytes
@@ -40,6 +41,8 @@ class _Found:
     runtime: Counter[str] = field(default_factory=Counter)
     arithmetic: int = 0
     instructions: int = 0  # of arithmetic, those that look at no tags
+    within: list[str] = field(default_factory=list)  # accesses to vectors whose index is known to be within
+    bounded: list[str] = field(default_factory=list)  # and those that look
     pairs: int = 0
     boxes: list[Variable] = field(default_factory=list)
 
@@ -129,6 +132,8 @@ class _Calls:
 
     def _primitive(self, found: _Found, node: Prim) -> None:
         name, count = node.name, len(node.args)
+        if name.removeprefix("%") in ACCESSES and node.place is not None:
+            (found.within if name[0] == "%" else found.bounded).append(f"{name.removeprefix('%')} at {_at(node.place)}")
         if name in ARITHMETIC and self.inferred.is_instruction(node):
             found.instructions += count - 1
         elif name in ARITHMETIC and count > 1:
@@ -168,6 +173,10 @@ class _Calls:
             yield f"  {found.instructions} operations on numbers without a look at their tags"
         if found.arithmetic:
             yield f"  {found.arithmetic} operations on numbers in place, which look at the tags of their operands first"
+        if found.within:
+            yield f"  looks at no bounds, since they are proven: {_several(list(dict.fromkeys(found.within)))}"
+            if found.bounded:
+                yield f"  looks at the bounds of {_several(list(dict.fromkeys(found.bounded)))}"
         if found.runtime:
             yield f"  calls of the runtime: {_counted(found.runtime)}"
         yield from self._allocated(found)

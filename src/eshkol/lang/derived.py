@@ -17,12 +17,14 @@ from eshkol.lang.forms import (
     make_lambda,
     name_of,
     parts,
+    read_type,
     sequence,
     unspecified,
 )
 from eshkol.lang.meanings import FormBinding, FormExpander, LocalBinding
 from eshkol.lang.namespaces import Frame
 from eshkol.lang.quasiquote import expand_quasiquote
+from eshkol.lang.reader import BRACES
 from eshkol.lang.report import bad, brief
 from eshkol.lang.scopes import Scope
 from eshkol.lang.source import Place
@@ -298,6 +300,25 @@ def _read(expander: FormExpander, item: Syntax, found: dict[Variable, Syntax]) -
         _read(expander, part, found)
 
 
+def expand_proof(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
+    """`(proof {n = m})`: the proposition as data, and the local variables that it names."""
+    (braces,) = parts(form, 1, 1, "(proof {n = m})")
+    items = braces.items
+    if not items or not items[0].is_identifier or items[0].name != BRACES:
+        raise bad(f"a proof is of a proposition in braces, not of {brief(braces)}", braces, "such as {n = m}")
+    found: dict[Variable, Syntax] = {}
+    _read(expander, braces, found)
+    said = Const(braces.place, read_type(braces, frame))
+    return call_primitive(expander, form.place, "%proof", said, *expand_all(expander, list(found.values()), frame))
+
+
+def expand_cast_shape(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
+    """`(cast-shape object proof)`: who knows types looks at it, and leaves the object."""
+    given = parts(form, 2, 2, "(cast-shape object proof)")
+    frame.namespace.typed = True
+    return call_primitive(expander, form.place, "%cast-shape", *expand_all(expander, given, frame))
+
+
 FORMS: dict[str, FormBinding] = {
     row.name: row
     for row in (
@@ -312,5 +333,7 @@ FORMS: dict[str, FormBinding] = {
         FormBinding("quasiquote", expand_quasiquote),
         FormBinding("%rows", expand_rows),
         FormBinding("%segment", expand_segment),
+        FormBinding("proof", expand_proof),
+        FormBinding("cast-shape", expand_cast_shape),
     )
 }

@@ -126,6 +126,18 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     ("define-type", ("(define-type name type)",), "A name for a type, which may stand within it: a recursive type."),
     (
+        "proof",
+        ("(proof {proposition})",),
+        "A proof that something holds of sizes, such as `{n = m}`: refused where that does not follow from what is "
+        "known there, and nothing when the program runs.",
+    ),
+    (
+        "cast-shape",
+        ("(cast-shape object proof)",),
+        "The object itself, a tensor or vector, in whose type the left side of the equation that is proven has become "
+        "the right side.",
+    ),
+    (
         "cond-expand",
         ("(cond-expand (requirement form ...) ... [(else form ...)])",),
         "The forms of the first clause whose features and libraries are there.",

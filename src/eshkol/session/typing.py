@@ -43,7 +43,7 @@ class HasWorld(Protocol):
 
 def settle(session: HasWorld, unit: Unit) -> None:
     """Refuse what contradicts an annotation, and put checks where values come from code without types."""
-    checker = _looked_at(unit)
+    checker = _looked_at(unit, to_run=True)
     for error in checker.errors:
         if id(error) in checker.declared_errors:
             raise error
@@ -66,8 +66,8 @@ def _own(checker: Checker, primitive: Callable[[str], Cell], of_owners: Callable
     Scopes(checker, of_owners).place()
 
 
-def _looked_at(unit: Unit) -> Checker:
-    checker = Checker(unit, functions.shapes)
+def _looked_at(unit: Unit, to_run: bool = False) -> Checker:
+    checker = Checker(unit, functions.shapes, to_run)
     run_deep(checker.check)
     return checker
 

@@ -3894,6 +3894,7 @@ class Methods:
         self,
         return_inverse: Literal[True],
         return_counts: builtins.bool = False,
+        axis: builtins.int | None = None,
     ) -> builtins.tuple[Tensor, ...]:
         ...
     @overload
@@ -3902,18 +3903,27 @@ class Methods:
         return_inverse: builtins.bool = False,
         *,
         return_counts: Literal[True],
+        axis: builtins.int | None = None,
     ) -> builtins.tuple[Tensor, ...]:
         ...
     @overload
-    def unique(self, return_inverse: Literal[False] = False, return_counts: Literal[False] = False) -> Tensor:
+    def unique(
+        self,
+        return_inverse: Literal[False] = False,
+        return_counts: Literal[False] = False,
+        axis: builtins.int | None = None,
+    ) -> Tensor:
         """The distinct elements in order; also where each element of x is among them, and how often each occurs.
 
-        x must be known. All NaNs count as one element. The tangent is that of the first of equal elements.
+        With an axis they are the distinct slices along it, by their first elements, then their second and so on. x must be
+        known. All NaNs count as one element, but no slice with one is another's like. The tangent is that of the first of
+        equal elements.
 
         Arguments:
             x: a tensor
             return_inverse: whether the place of each element of x is given too
             return_counts: whether it is given how often each occurs
+            axis: the axis; negative numbers count from the last one
         """
         ...
     @overload
@@ -3921,6 +3931,7 @@ class Methods:
         self,
         return_inverse: builtins.bool = False,
         return_counts: builtins.bool = False,
+        axis: builtins.int | None = None,
     ) -> Tensor | builtins.tuple[Tensor, ...]:
         ...
     def unsqueeze(self, axis: builtins.int | Sequence[builtins.int]) -> Tensor:

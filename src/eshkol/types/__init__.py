@@ -11,11 +11,15 @@ the op table.
     constants            the types of constants
     standard             the types of the standard library: a table, and what signatures of primitives say
     numbers              what arithmetic gives for the kinds of numbers that it takes
-    checking calls narrowing   core forms with their types: inference within procedures, calls, predicates
+    checking calls loops narrowing   core forms with their types: inference within procedures, calls, predicates
     inequalities         linear arithmetic over the integers: whether constraints can hold together, what follows
-    propositions proving what annotations say of sizes and indices; what is known of them at a point of a program
+    propositions terms   what annotations say of sizes and indices; core forms as sums of unknowns
+    proving proofs       what is known of them at a point of a program; proofs that sizes are equal
+    certain              what is certain when a program runs, whatever types say: looks at bounds that may be left out
     owners owning        who owns what: moves, borrows, ends, followed through a program
     scopes regions       where owners end and borrows are given back, written in; who may have a region's memory
     wording              mismatches as errors with both types, their places and a remedy
+    exporting            what a library says of its types to importers
     borders tests        checks where untyped values come into typed code, with blame; types as code that asks
+    walking              the forms within a form
 """

@@ -13,7 +13,7 @@ arguments, unless all their calls are known.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from eshkol.lang.copying import MACHINE, copied
@@ -36,13 +36,16 @@ from eshkol.lang.core import (
     Unit,
     Variable,
 )
-from eshkol.lang.datum import UNSPECIFIED, List, Symbol
+from eshkol.lang.datum import UNSPECIFIED, Symbol
 from eshkol.lang.source import Place
 from eshkol.types.checking import Checker
+from eshkol.types.exporting import export
 from eshkol.types.inequalities import Constraint
 from eshkol.types.kinds import ANY, BIT, INTEGERS, VOID, Arrow, Function, Type, TypeVariable, ValuesOf, cover
-from eshkol.types.proving import length_in
+from eshkol.types.propositions import is_proof
+from eshkol.types.proving import is_cast, is_proof_form, length_in
 from eshkol.types.tests import Tests
+from eshkol.types.walking import children
 from eshkol.types.wording import kind_name
 
 KIND = "contract"  # of the conditions that are raised
@@ -64,15 +67,21 @@ class Borders:
         self.unit, self.checker, self.fail = unit, checker, fail
         self.tests = Tests(primitive, of_owners)
         self._inner: dict[Cell, Cell] = {}  # procedures that look at nothing
+        self._proofs: dict[Cell, list[bool]] = {}  # which of their parameters are proofs, and left out
+        self._erased: set[Variable] = set()  # such parameters
         self._known_calls: dict[Variable, bool] = {}  # whether all uses of a local procedure are calls that fit
 
     def place(self) -> None:
         """Put the checks in."""
         unit, forms = self.unit, []
+        certain = self.checker.proving.certain
+        self._within = {} if certain is None else certain.within
+        self.checker.called_so.difference_update(() if certain is None else certain.unsure())
         for form in unit.forms:
             if type(form) is DefineGlobal and self._can_part(form):
                 cell = form.cell
                 self._inner[cell] = Cell(cell.library, cell.name + UNCHECKED, cell.place)
+                self._erase(cell, form.value)
         for form in unit.forms:
             self._look(form, None)
         for form in unit.forms:
@@ -83,9 +92,7 @@ class Borders:
         unit.forms[:] = forms
         unit.cells.extend(self._inner.values())
         unit.private.update(self._inner.values())
-        for cell, value in self.checker.values.items():
-            if cell.annotation is None and type(value) is Lambda:
-                cell.annotation = _written(value)
+        export(self.checker)
 
     # ---- procedures --------------------------------------------------------------------------------------------------
 
@@ -96,6 +103,22 @@ class Borders:
         clause = value.clauses[0]
         needed = any(self._needs(kind) for kind in self._entries(clause))
         return clause.rest is None and (needed or bool(self.checker.proving.where(clause)))
+
+    def _erase(self, cell: Cell, value: Node) -> None:
+        """The procedure that looks at nothing is not given proofs."""
+        assert type(value) is Lambda
+        params = value.clauses[0].params
+        proofs = [
+            param.annotation is not None and is_proof(param.annotation) and not param.assigned for param in params
+        ]
+        if any(proofs):
+            self._proofs[cell] = proofs
+            self._erased.update(param for param, is_one in zip(params, proofs, strict=True) if is_one)
+
+    def _given(self, cell: Cell, args: Sequence[Any]) -> list[Any]:
+        """What of arguments, or parameters, is left of those of a procedure."""
+        proofs = self._proofs.get(cell)
+        return list(args) if proofs is None else [a for a, is_one in zip(args, proofs, strict=True) if not is_one]
 
     def _entries(self, clause: Clause) -> list[Type]:
         """The types of arguments that a procedure must look at."""
@@ -111,19 +134,20 @@ class Borders:
         assert isinstance(value, Lambda)
         clause, cell = value.clauses[0], form.cell
         inner = self._inner[cell]
-        kinds = self._entries(clause)
-        self.checker.entries.pop(id(clause), None)
-        within = self._changed(value)
+        kinds = self._entries(clause) or [ANY] * len(clause.params)
+        looked = [Variable(p.name, p.place) for p in clause.params]
+        asked = self._asked(cell.name, clause, looked, kinds)
+        clause.body = self._changed(clause.body)
         params = [Variable(p.name, p.place) for p in clause.params]
         args = [
             self._guarded(kind, Local(None, new), self._takes(cell.name, kind, new, len(params)), None)
             for kind, new in zip(kinds, params, strict=True)
         ]
-        body: Node = Call(None, Global(None, inner), args)
-        asked = self._asked(cell.name, clause, looked := [Variable(p.name, p.place) for p in params])
+        body: Node = Call(None, Global(None, inner), self._given(cell, args))
         if asked:  # of values that are of their types already
-            call = Call(None, Global(None, inner), [Local(None, variable) for variable in looked])
+            call = Call(None, Global(None, inner), self._given(cell, [Local(None, variable) for variable in looked]))
             body = Let(None, looked, args, Seq(None, [*asked, call]))
+        kinds, clause.params = self._given(cell, kinds), self._given(cell, clause.params)
         outer = Lambda(
             value.place,
             [Clause(params, None, body)],
@@ -131,9 +155,8 @@ class Borders:
             value.source,
             value.doc,
         )
-        assert isinstance(within, Lambda)
-        fast = self._machine(form, within, kinds)
-        return [*fast, DefineGlobal(form.place, inner, within), DefineGlobal(form.place, cell, outer)]
+        fast = self._machine(form, value, kinds)
+        return [*fast, DefineGlobal(form.place, inner, value), DefineGlobal(form.place, cell, outer)]
 
     def _machine(self, form: DefineGlobal, within: Lambda, kinds: list[Type]) -> list[Node]:
         """A typed procedure once more, for arguments that are machine numbers, where it is declared to take such.
@@ -183,17 +206,17 @@ class Borders:
                 checks.append(
                     If(None, self.tests.test(kind, param), Const(None, UNSPECIFIED), self._raise(message, param, None))
                 )
-        checks += self._asked(name, clause, clause.params)
+        checks += self._asked(name, clause, clause.params, self._entries(clause))
         return Seq(clause.body.place, [*checks, clause.body]) if checks else clause.body
 
     # ---- propositions ------------------------------------------------------------------------------------------------
 
-    def _asked(self, name: str | None, clause: Clause, params: list[Variable]) -> list[Node]:
+    def _asked(self, name: str | None, clause: Clause, params: Sequence[Variable], kinds: Sequence[Type]) -> list[Node]:
         """Checks of what a procedure asks for of sizes, as far as they are those of vectors and integers."""
         lengths: dict[str, Node] = {}
         checks: list[Node] = []
         who = name or "the procedure"
-        for kind, param in zip(self._entries(clause) or self._declared(clause), params, strict=False):
+        for kind, param in zip(kinds, params, strict=False):
             size = length_in(kind)
             if not isinstance(size, str) or not size.isidentifier():
                 continue
@@ -215,9 +238,6 @@ class Borders:
                 test = self._holds(constraint, values)
                 checks.append(If(None, test, Const(None, UNSPECIFIED), self._raise(told, shown, None)))
         return checks
-
-    def _declared(self, clause: Clause) -> list[Type]:
-        return [self.checker.declared(param) or ANY for param in clause.params]
 
     def _holds(self, constraint: Constraint, values: dict[str, Node]) -> Node:
         call = self.tests.call
@@ -279,7 +299,13 @@ class Borders:
         """A form with its checks."""
         check = self.checker.checks.get(id(node))
         kind = type(node)
-        if kind is Call:
+        if kind is Call and is_proof_form(node):
+            return Const(None, UNSPECIFIED)
+        if kind is Local and node.variable in self._erased:  # type: ignore[attr-defined]
+            return Const(None, UNSPECIFIED)
+        if kind is Call and is_cast(node):
+            node = self._changed(node.args[0])  # type: ignore[attr-defined]
+        elif kind is Call:
             self._change_call(node)  # type: ignore[arg-type]
         elif kind is Lambda:
             self._change_lambda(node, None)  # type: ignore[arg-type]
@@ -303,6 +329,9 @@ class Borders:
             inner = self._inner.get(callee.cell)
             if inner is not None:
                 node.procedure = Global(callee.place, inner)
+                node.args = self._given(callee.cell, node.args)
+        elif type(callee) is Global and id(node) in self._within:
+            node.procedure = Global(callee.place, self.tests.primitive(f"%{callee.cell.name}"))
         else:
             node.procedure = self._changed(callee)
         node.args[:] = [self._changed(arg) for arg in node.args]
@@ -323,24 +352,6 @@ class Borders:
         node.body = self._changed(node.body)
 
 
-def children(node: Any) -> list[Any]:
-    """The forms within a form."""
-    match node:
-        case If(test=test, then=then, otherwise=otherwise):
-            return [test, then, otherwise]
-        case Seq(items=items):
-            return list(items)
-        case Lambda(clauses=clauses):
-            return [clause.body for clause in clauses]
-        case Let(values=values, body=body) | Letrec(values=values, body=body):
-            return [*values, body]
-        case Call(procedure=procedure, args=args):
-            return [procedure, *args]
-        case SetLocal(value=value) | SetGlobal(value=value) | DefineGlobal(value=value):
-            return [value]
-    return []
-
-
 def _question(kind: Type) -> str | None:
     """What asks whether a number of a type is one of the machine's; None of what is no number."""
     if kind.parts or not kind.mask:
@@ -359,14 +370,3 @@ def _is_short(code: Node) -> bool:
 def _is_free(kind: Type) -> bool:
     """Whether nothing can be asked of a type."""
     return any(type(part) is TypeVariable for part in kind.parts) or not cover(kind)
-
-
-def _written(value: Lambda) -> Any:
-    """The annotations of a procedure as one type, for those who import it."""
-    clause = value.clauses[0]
-    if len(value.clauses) > 1 or (clause.returns is None and all(p.annotation is None for p in clause.params)):
-        return None
-    anything = Symbol("Any")
-    params = [anything if p.annotation is None else p.annotation for p in clause.params]
-    rest = [] if clause.rest is None else [anything, Symbol("*")]
-    return List((Symbol("->"), *params, *rest, anything if clause.returns is None else clause.returns))

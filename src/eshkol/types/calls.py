@@ -16,7 +16,7 @@ from eshkol.lang.core import Call, Cell, Clause, Const, Global, Lambda, Local, N
 from eshkol.lang.report import bad
 from eshkol.lang.source import Place
 from eshkol.types import numbers
-from eshkol.types.fitting import fits, proven, resized, sizes_in, solved, substituted
+from eshkol.types.fitting import fits, proven, resized, sizes_in, solved, substituted, without_proofs
 from eshkol.types.kinds import (
     ANY,
     BOOLEAN,
@@ -34,6 +34,7 @@ from eshkol.types.kinds import (
     HandleOf,
     ListOf,
     PairOf,
+    ProofOf,
     TensorOf,
     Type,
     TypeVariable,
@@ -47,10 +48,11 @@ from eshkol.types.kinds import (
     opened,
     vector_of,
 )
+from eshkol.types.proofs import cast_type, proof_type
 from eshkol.types.proving import Proving
-from eshkol.types.sizes import UNKNOWN, names_in
+from eshkol.types.sizes import UNKNOWN, Size, names_in
 from eshkol.types.standard import is_standard
-from eshkol.types.wording import Expected, arity, counted, declared_as, kind_name
+from eshkol.types.wording import Expected, arity, counted, kind_name
 
 AGAIN = Type(0)  # what a loop gives that is being looked at: nothing, unless it comes back
 _PLAIN = frozenset({Const, Local, Global, Call})  # forms whose type does not depend on what is expected of them
@@ -75,9 +77,12 @@ class Calls(ABC):
     errors: list[LanguageError]
     _loops: dict[Variable, list[Type]]
     _gives: dict[Variable, Type]
+    entries: dict[int, list[Type]]
     _missing: bool
     _counts: dict[tuple[Cell, int], bool]
     proving: Proving
+    _bare: dict[int, tuple[Arrow, Type]]  # by the identity of ways: results where nothing is known of arguments
+    _arrows: dict[int, tuple[Type, list[Arrow]]]  # by the identity of types, which are kept with them
 
     @abstractmethod
     def synth(self, node: Node) -> Type: ...
@@ -95,6 +100,8 @@ class Calls(ABC):
     def declared(self, variable: Variable) -> Type | None: ...
     @abstractmethod
     def cell_type(self, cell: Cell) -> Type: ...
+    @abstractmethod
+    def _call_loop(self, node: Call, loop: Variable) -> Type: ...
     @abstractmethod
     def _lambda(self, node: Lambda, wanted: Function | None = None, by: Expected | None = None) -> Type: ...
 
@@ -138,22 +145,6 @@ class Calls(ABC):
         clause = value.clauses[0] if type(value) is Lambda and len(value.clauses) == 1 else None
         return self._apply(node, self.cell_type(cell), cell.name, cell.place, clause)
 
-    def _call_loop(self, node: Call, loop: Variable) -> Type:
-        """A named loop goes on."""
-        given, kinds = self._loops[loop], self._all(node.args)
-        if len(kinds) != len(given):
-            ways = counted(len(given), len(given))
-            self.refuse(arity(loop.name, ways, len(kinds), node, loop.place), False)
-            return NEVER
-        params = self.clauses[loop].params
-        for index, (kind, arg) in enumerate(zip(kinds, node.args, strict=True)):
-            given[index] = join(given[index], kind)
-            declared = self.declared(params[index])
-            if declared is not None:
-                self.require(arg, kind, declared_as(declared, params[index]))
-        self.called_so.add(id(node))
-        return self._gives[loop]
-
     def _call_lambda(self, node: Call, callee: Lambda) -> Type:
         clause = next((c for c in callee.clauses if len(c.params) == len(node.args) and c.rest is None), None)
         if clause is None or len(callee.clauses) > 1 or clause.returns is not None:
@@ -170,21 +161,19 @@ class Calls(ABC):
         if kind is ANY:
             self._all(args)
             return ANY
-        if not can_meet(kind, SOME_PROCEDURE):
+        arrows = self._ways_of(kind)
+        if not arrows:
             self._all(args)
-            self.refuse(
-                bad(
-                    f"{name} is called here, but it is {kind_name(kind)}",
-                    node.place,
-                    "what stands first in parentheses is called; without parentheses around it, it is a value",
-                    kind=BadType,
-                ),
-                False,
-            )
-            return ANY
-        arrows = [arrow for part in opened(kind).parts if type(part) is Function for arrow in part.arrows]
-        if not arrows or kind.mask:
-            self._all(args)
+            if not can_meet(kind, SOME_PROCEDURE):
+                self.refuse(
+                    bad(
+                        f"{name} is called here, but it is {kind_name(kind)}",
+                        node.place,
+                        "what stands first in parentheses is called; without parentheses around it, it is a value",
+                        kind=BadType,
+                    ),
+                    False,
+                )
             return ANY
         taking = [arrow for arrow in arrows if arrow.takes(len(args))]
         if not taking:
@@ -194,6 +183,15 @@ class Calls(ABC):
         if len(taking) == 1:
             return self._one_way(node, taking[0], name, place, clause, {})
         return self._first_way(node, taking, name, place, clause)
+
+    def _ways_of(self, kind: Type) -> list[Arrow]:
+        """The ways to call a procedure, if a type says all of them."""
+        found = self._arrows.get(id(kind))
+        if found is None:
+            parts = opened(kind)
+            arrows = [arrow for part in parts.parts if type(part) is Function for arrow in part.arrows]
+            found = self._arrows[id(kind)] = (kind, [] if kind.mask else arrows)
+        return found[1]
 
     def _first_way(
         self, node: Call, taking: list[Arrow], name: str, place: Place | None, clause: Clause | None
@@ -226,6 +224,10 @@ class Calls(ABC):
         """The result of a call that takes this way, with its arguments looked at."""
         args = node.args
         declared = place is not None and _is_declared(arrow)
+        if not declared and not arrow.where and all(type(arg) in _PLAIN for arg in args):
+            found = self._of_nothing(arrow, args, known)
+            if found is not None:
+                return found
         sizes = self._sizes(arrow, args, known) if place is not None else {}
         chosen: dict[TypeVariable, Type] = {}
         if arrow.variables:
@@ -249,12 +251,19 @@ class Calls(ABC):
             chosen = {v: k if k != NEVER else ANY for v, k in chosen.items()}
         all_proven = True
         for index, arg in enumerate(args):
-            param = substituted(arrow.param(index), chosen) if chosen else arrow.param(index)
-            param = resized(param, sizes)
             kind = known.get(id(arg))
             if kind is None and type(arg) in _PLAIN:
                 kind = known[id(arg)] = self.synth(arg)
-            if kind is not None and kind is not AGAIN and (kind is param or proven(kind, param)):
+            if kind is ANY and not declared:
+                self.checks.pop(id(arg), None)
+                continue
+            param = substituted(arrow.param(index), chosen) if chosen else arrow.param(index)
+            param = resized(param, sizes)
+            if (
+                kind is not None
+                and kind is not AGAIN
+                and (kind is param or proven(kind, param) or _proofs(kind, param))
+            ):
                 self.checks.pop(id(arg), None)
                 continue
             expected = self._argument(name, param, index, len(args), place, clause, declared)
@@ -265,15 +274,36 @@ class Calls(ABC):
             all_proven = self.proving.asked(node, arrow, sizes, name) and all_proven
         if declared and all_proven:
             self.called_so.add(id(node))
+            if self.proving.certain is not None and clause is not None:
+                self.proving.certain.called(node, clause, arrow.params, self.proving.where(clause))
         else:
             self.called_so.discard(id(node))
-        return resized(substituted(arrow.result, chosen) if chosen else arrow.result, sizes)
+        return without_proofs(resized(substituted(arrow.result, chosen) if chosen else arrow.result, sizes))
+
+    def _of_nothing(self, arrow: Arrow, args: Sequence[Node], known: dict[int, Type]) -> Type | None:
+        """The result of a call of which nothing is known but its arguments' number, and no one says more: the usual
+        one in programs without types. Else the arguments' types are known afterwards."""
+        nothing = True
+        for arg in args:
+            kind = known.get(id(arg))
+            if kind is None:
+                kind = known[id(arg)] = self.synth(arg)
+            nothing = nothing and kind is ANY
+        if not nothing:
+            return None
+        if self.checks:
+            for arg in args:
+                self.checks.pop(id(arg), None)
+        found = self._bare.get(id(arrow))
+        if found is None:
+            sizes: dict[str, Size] = dict.fromkeys(_size_names(arrow), UNKNOWN)
+            bare = substituted(arrow.result, dict.fromkeys(arrow.variables, ANY))
+            found = self._bare[id(arrow)] = (arrow, without_proofs(resized(bare, sizes)))
+        return found[1]
 
     def _sizes(self, arrow: Arrow, args: Sequence[Node], known: dict[int, Type]) -> dict[str, int | str]:
         """What a procedure's names for sizes are in this call, by the shapes of its arguments."""
-        names = {
-            name for p in (*arrow.params, arrow.result) for dims in sizes_in(p) for s in dims for name in names_in(s)
-        }
+        names = _size_names(arrow)
         if not names:
             return {}
         sizes: dict[str, int | str] = dict.fromkeys(names, UNKNOWN)
@@ -314,6 +344,10 @@ class Calls(ABC):
             arrows = [a for p in self.cell_type(cell).parts if type(p) is Function for a in p.arrows]
             self.refuse(arity(name, _ways(arrows), len(kinds), node, None), False)
             return NEVER
+        if kinds and all(kind is ANY for kind in kinds):
+            for arg in node.args:
+                self.checks.pop(id(arg), None)
+            return ANY
         wanted = _REAL_QUANTITY if name in numbers.OF_REALS else _QUANTITY
         masks = [kind.mask for kind in kinds]
         number = wanted.mask & ~TENSOR
@@ -380,6 +414,8 @@ class Calls(ABC):
 
     def _indexed(self, node: Call) -> Type | None:
         """(vector-ref v i) and (vector-set! v i x): the index may certainly be wrong; else they are as others."""
+        if self.proving.certain is not None:
+            self.proving.certain.access(node)
         if len(node.args) >= 2 and type(node.args[1]) in (Const, Local, Call):
             kind = self.synth(node.args[0]) if type(node.args[0]) in (Local, Global, Const) else ANY
             self.synth(node.args[1])
@@ -387,6 +423,13 @@ class Calls(ABC):
             if kind is not ANY and proven(kind, SOME_VECTOR):
                 self.proving.index(node, node.args[0], kind, node.args[1], name)
         return None
+
+    def _proof(self, node: Call) -> Type:
+        return proof_type(self.proving, node)
+
+    def _cast_shape(self, node: Call) -> Type:
+        kind = self.used(self.synth(node.args[0]))
+        return cast_type(self.proving, node, kind)
 
     def _region(self, node: Call) -> Type:
         """A region gives what its body gives."""
@@ -419,17 +462,15 @@ class Calls(ABC):
         result = given.arrows[0].result if type(given) is Function else ANY
         part = _only(result)
         kinds = part.items if type(part) is ValuesOf else (result,)
-        if result is ANY or (result.mask and part is not None):
+        if result is ANY or (type(part) is not ValuesOf and any(type(p) is ValuesOf for p in result.parts)):
             return self._result_of(self._lambda(consumer))  # type: ignore[arg-type]
         arrow = Arrow(tuple(kinds), None, ANY)
         found = self._lambda(consumer, Function((arrow,)))  # type: ignore[arg-type]
         taking = _only(found)
         if type(taking) is Function and not any(a.takes(len(kinds)) for a in taking.arrows):
             ways = _ways(taking.arrows)
-            given_here = f"{len(kinds)} value{'' if len(kinds) == 1 else 's'}"
-            self.refuse(
-                bad(f"{given_here} come here, where what takes them has {ways}", node.place, kind=BadType), False
-            )
+            given_here = "1 value comes" if len(kinds) == 1 else f"{len(kinds)} values come"
+            self.refuse(bad(f"{given_here} here, where what takes them has {ways}", node.place, kind=BadType), False)
         return self._result_of(found)
 
     def _result_of(self, kind: Type) -> Type:
@@ -439,6 +480,15 @@ class Calls(ABC):
 
 def _has_shape(kind: Type) -> bool:
     return any(type(part) is TensorOf for part in kind.parts)
+
+
+def _size_names(arrow: Arrow) -> set[str]:
+    return {name for p in (*arrow.params, arrow.result) for dims in sizes_in(p) for s in dims for name in names_in(s)}
+
+
+def _proofs(given: Type, param: Type) -> bool:
+    """Whether a proof is given for a proof: whether it is of what is asked for is asked of all that is known."""
+    return type(_only(given)) is type(_only(param)) is ProofOf
 
 
 def _ways(arrows: Sequence[Arrow]) -> str:
@@ -528,6 +578,8 @@ _SPECIAL: dict[str, Callable[[Calls, Call], Type | None]] = {
     "vector-set!": Calls._indexed,
     "%record": Calls._record_made,
     "%with-region": Calls._region,
+    "%proof": Calls._proof,
+    "%cast-shape": Calls._cast_shape,
     "append": Calls._append,
     "values": Calls._values,
     "call-with-values": Calls._call_with_values,

@@ -36,7 +36,8 @@ from eshkol.lang.core import (
     Variable,
 )
 from eshkol.lang.source import Place
-from eshkol.types.calls import AGAIN, Calls
+from eshkol.types.calls import AGAIN
+from eshkol.types.certain import Certain
 from eshkol.types.constants import constant_type
 from eshkol.types.fitting import fits, function_in, proven, wanted_arrow
 from eshkol.types.kinds import (
@@ -52,23 +53,20 @@ from eshkol.types.kinds import (
     Type,
     can_meet,
     cover,
-    flattened,
     function,
-    grown,
     has_handles,
     join,
     list_of,
     narrowed,
     without,
 )
+from eshkol.types.loops import Loops
 from eshkol.types.narrowing import Facts, facts_of
 from eshkol.types.proving import Proving
-from eshkol.types.reading import read_type
+from eshkol.types.reading import asked_for, read_parameter_type, read_type, records_in
 from eshkol.types.standard import is_standard, standard_type
+from eshkol.types.walking import children
 from eshkol.types.wording import Expected, declared_as, gives, mismatch
-
-MOST_NESTED = 3  # loops within loops of which this is found out: each multiplies the turns of the others
-MOST_TURNS = 4  # of a loop whose variables find their types; then they are Any
 
 RECORD_READER, RECORD_WRITER, RECORD_TEST = "%record-ref", "%record-set!", "%record?"
 
@@ -81,10 +79,11 @@ class Check(NamedTuple):
     place: Place | None
 
 
-class Checker(Calls):
-    """The types of one unit. `shapes` gives who knows what rows of the op table make of tensors."""
+class Checker(Loops):
+    """The types of one unit. `shapes` gives who knows what rows of the op table make of tensors; `to_run` says whether
+    it is to be found out, too, which checks the code can do without."""
 
-    def __init__(self, unit: Unit, shapes: Callable[[], Any] | None = None) -> None:
+    def __init__(self, unit: Unit, shapes: Callable[[], Any] | None = None, to_run: bool = False) -> None:
         self.unit = unit
         self.shapes = shapes
         self.errors: list[LanguageError] = []
@@ -99,6 +98,7 @@ class Checker(Calls):
         self.strict = False
         self.owning = False  # whether anything is owned, so that owners must be followed
         self.names: dict[str, Type] = {}
+        self._elsewhere: dict[str, Type] | None = None  # names of records of libraries, once one was asked for
         self.values: dict[Cell, Node] = {}
         self.clauses: dict[Variable, Clause] = {}  # of local procedures
         self.records: dict[Cell, Type] = {}  # predicates and record types
@@ -111,8 +111,10 @@ class Checker(Calls):
             Let: self._let, Letrec: self._letrec, Lambda: self._lambda, Call: self._call_node,
             SetLocal: self._set_local, SetGlobal: self._set_global, DefineGlobal: self._define,
         }  # fmt: skip
+        self._arrows: dict[int, tuple[Type, list[Arrow]]] = {}
+        self._bare: dict[int, tuple[Arrow, Type]] = {}
         self._counts: dict[tuple[Cell, int], bool] = {}
-        self.proving = Proving(self)
+        self.proving = Proving(self, Certain(self.kinds, self.checks) if to_run else None)
         self._collect()
 
     # ---- a unit ------------------------------------------------------------------------------------------------------
@@ -140,12 +142,29 @@ class Checker(Calls):
         if declared or self.strict:
             self.declared_errors.add(id(error))
 
-    def _read(self, datum: Any, place: Place | None) -> Type:
+    def _read(self, datum: Any, place: Place | None, reader: Callable[..., Type] = read_type) -> Type:
         try:
-            return self._noted(read_type(datum, self.names, place))
-        except LanguageError as error:
-            self.refuse(error, True)
-            return ANY
+            return self._noted(reader(datum, self.names, place))
+        except LanguageError:
+            try:
+                return self._noted(reader(datum, self._names_elsewhere(), place))
+            except LanguageError as error:
+                self.refuse(error, True)
+                return ANY
+
+    def _names_elsewhere(self) -> dict[str, Type]:
+        """The names of types of this unit, and of records of libraries of which it uses something."""
+        if self._elsewhere is None:
+            self._elsewhere = {}
+            todo: list[Any] = list(self.unit.forms)
+            while todo:
+                node = todo.pop()
+                if type(node) is Global and node.cell.annotation is not None and node.cell not in self.values:
+                    self._elsewhere.update(records_in(node.cell.annotation))
+                todo += children(node)
+            for name, kind in self._elsewhere.items():
+                self.names.setdefault(name, kind)
+        return self.names
 
     def _noted(self, kind: Type) -> Type:
         self.owning = self.owning or has_handles(kind)
@@ -159,7 +178,7 @@ class Checker(Calls):
             return None
         found = self.kinds.get(variable)
         if found is None:
-            found = self.kinds[variable] = self._read(variable.annotation, variable.place)
+            found = self.kinds[variable] = self._read(variable.annotation, variable.place, read_parameter_type)
         return found
 
     def cell_type(self, cell: Cell) -> Type:
@@ -192,6 +211,8 @@ class Checker(Calls):
         if record is not None:
             return record
         saved = self.errors, self.strict, self.known, self._missing, self._loops
+        mark = self.proving.mark()
+        self.proving.forget()
         self._asking.add(cell)
         self.errors, self.strict, self.known, self._loops = self._found, False, {}, {}  # whoever asks, and from where
         try:
@@ -199,6 +220,7 @@ class Checker(Calls):
         finally:
             self._asking.discard(cell)
             self.errors, self.strict, self.known, self._missing, self._loops = saved
+            self.proving.back(mark)
 
     def _outline(self, cell: Cell) -> Type:
         """The type of a procedure that is being looked at: what it declares."""
@@ -227,7 +249,7 @@ class Checker(Calls):
             return None
         clause = value.clauses[0]
         body = clause.body
-        name = _primitive(body)
+        name = primitive_of(body)
         if name not in (RECORD_READER, RECORD_WRITER) or not isinstance(body, Call):
             return None
         kind = body.args[1]
@@ -242,10 +264,12 @@ class Checker(Calls):
     def record_of(self, cell: Cell) -> Type | None:
         """The record type that a predicate asks for."""
         value = self.values.get(cell)
+        if value is None:
+            return asked_for(cell.annotation)
         if type(value) is not Lambda or cell.assigned:
             return None
         body = value.clauses[0].body
-        if _primitive(body) != RECORD_TEST or not isinstance(body, Call):
+        if primitive_of(body) != RECORD_TEST or not isinstance(body, Call):
             return None
         kind = body.args[1]
         return self.records.get(kind.cell) if type(kind) is Global else None
@@ -304,6 +328,8 @@ class Checker(Calls):
         if variable in self._loops:
             given = self._loops[variable]  # it goes elsewhere: anything may be given to it
             given[:] = [ANY] * len(given)
+            if self.proving.certain is not None:
+                self.proving.certain.loop_escapes(variable)
         return self.declared(variable) or self.kinds.get(variable, ANY)
 
     def _global(self, node: Global) -> Type:
@@ -339,14 +365,14 @@ class Checker(Calls):
     def _if(self, node: If, expected: Expected | None = None) -> Type:
         tested = self.synth(node.test)
         holds, fails = facts_of(node.test, self.record_of)
-        facts = self.proving.facts
+        mark = self.proving.mark()
         there, else_ = self.proving.learnt(node.test)
-        self.proving.learn(there)
+        self.proving.learn(there, node.test, True)
         then = self._branch(node.then, holds, expected)
-        self.proving.facts = facts
-        self.proving.learn(else_)
+        self.proving.back(mark)
+        self.proving.learn(else_, node.test, False)
         otherwise = self._branch(node.otherwise, fails, expected)
-        self.proving.facts = facts
+        self.proving.back(mark)
         if tested is not ANY and tested != NEVER:
             if tested == FALSE:
                 return otherwise
@@ -389,7 +415,7 @@ class Checker(Calls):
         return True
 
     def _seq(self, node: Seq, expected: Expected | None = None) -> Type:
-        saved, facts = self.known, self.proving.facts
+        saved, mark = self.known, self.proving.mark()
         try:
             never = False
             for item in node.items[:-1]:
@@ -401,7 +427,8 @@ class Checker(Calls):
             found = self.synth(last) if expected is None else self.check_node(last, expected)
             return NEVER if never else found
         finally:
-            self.known, self.proving.facts = saved, facts
+            self.known = saved
+            self.proving.back(mark)
 
     def _learn_from(self, node: If) -> None:
         """After (if test (error ...)) the test does not hold."""
@@ -409,10 +436,10 @@ class Checker(Calls):
         there, else_ = self.proving.learnt(node.test)
         if (fails or else_) and self._gives_up(node.then):
             self.learn(fails)
-            self.proving.learn(else_)
+            self.proving.learn(else_, node.test, False)
         elif (holds or there) and self._gives_up(node.otherwise):
             self.learn(holds)
-            self.proving.learn(there)
+            self.proving.learn(there, node.test, True)
 
     def _gives_up(self, node: Node) -> bool:
         if type(node) is Seq:
@@ -431,10 +458,11 @@ class Checker(Calls):
             self.clauses[variable] = value.clauses[0]
         kind = self.declared(variable)
         if kind is not None:
-            self.check_node(value, declared_as(kind, variable))
+            found = self.check_node(value, declared_as(kind, variable))
+            self.proving.bind(variable, value, found)
             return
         found = self.synth(value)
-        self.proving.bind(variable, value)
+        self.proving.bind(variable, value, found)
         self.kinds[variable] = ANY if variable.assigned or variable.early else self.used(found)
 
     def used(self, found: Type) -> Type:
@@ -450,8 +478,8 @@ class Checker(Calls):
         return self.synth(node.body) if expected is None else self.check_node(node.body, expected)
 
     def _letrec(self, node: Letrec, expected: Expected | None = None) -> Type:
-        if self._is_loop(node):
-            return self._loop(node, expected)
+        if self.is_loop(node):
+            return self.loop(node, expected)
         for variable, value in zip(node.variables, node.values, strict=True):
             if type(value) is Lambda and len(value.clauses) == 1 and not variable.assigned:
                 self.clauses[variable] = value.clauses[0]
@@ -463,64 +491,6 @@ class Checker(Calls):
         for variable, value in zip(node.variables, node.values, strict=True):
             self.bind(variable, value)
         return self.synth(node.body) if expected is None else self.check_node(node.body, expected)
-
-    def _is_loop(self, node: Letrec) -> bool:
-        """Whether it is a named let without annotations of its own."""
-        value, body = node.values[0], node.body
-        if len(node.variables) != 1 or type(value) is not Lambda or len(value.clauses) != 1:
-            return False
-        clause, variable = value.clauses[0], node.variables[0]
-        return (
-            type(body) is Call
-            and type(body.procedure) is Local
-            and body.procedure.variable is variable
-            and not variable.assigned
-            and variable.annotation is None
-            and clause.rest is None
-            and clause.returns is None
-            and len(clause.params) == len(body.args)
-        )
-
-    def _loop(self, node: Letrec, expected: Expected | None) -> Type:
-        """A named loop: its variables have the types of all that is given to them, its result those of its ends."""
-        loop, value, call = node.variables[0], node.values[0], node.body
-        assert isinstance(value, Lambda)
-        assert isinstance(call, Call)
-        clause = value.clauses[0]
-        begin = [
-            self.check_node(arg, declared_as(kind, param))
-            if (kind := self.declared(param))
-            else self.used(self.synth(arg))
-            for param, arg in zip(clause.params, call.args, strict=True)
-        ]
-        self.clauses[loop] = clause
-        before, missed = self.errors, self._missing
-        kinds, result = [grown(kind) for kind in begin], AGAIN
-        nested = len(self._loops) >= MOST_NESTED
-        for turn in range(MOST_TURNS if nested else 0, MOST_TURNS + 1):
-            if turn == MOST_TURNS:
-                kinds, result = [ANY] * len(kinds), ANY
-            for param, kind in zip(clause.params, kinds, strict=True):
-                if param.annotation is None:
-                    self.kinds[param] = ANY if param.assigned else kind
-            self.errors, self._missing = [], False
-            self._gives[loop] = result
-            self._loops[loop] = given = [NEVER] * len(kinds)
-            found = self.synth(clause.body) if expected is None else self.check_node(clause.body, expected)
-            errors, missing = self.errors, self._missing
-            self.errors = before
-            del self._loops[loop], self._gives[loop]
-            wider = [join(kind, flattened(more)) for kind, more in zip(kinds, given, strict=True)]
-            settled = turn == MOST_TURNS or (wider == kinds and (not missing or found == result))
-            if settled:
-                before.extend(errors)
-                break
-            kinds = [grown(kind) for kind in wider]
-            result = found if missing else AGAIN
-        self._missing = missed
-        self.kinds[loop] = function(Arrow(tuple(kinds), None, found))
-        self.called_so.add(id(call))
-        return self.used(found) if found is AGAIN and expected is not None else (NEVER if found is AGAIN else found)
 
     # ---- procedures --------------------------------------------------------------------------------------------------
 
@@ -553,7 +523,7 @@ class Checker(Calls):
         else:
             self.entries.pop(id(clause), None)
         saved, self.strict = self.strict, typed or declared
-        facts = self.proving.enter(clause)
+        mark = self.proving.enter(clause, self.entries.get(id(clause), []) if len(node.clauses) == 1 else [])
         name = node.name or "the procedure"
         try:
             if clause.returns is not None:
@@ -565,7 +535,8 @@ class Checker(Calls):
             else:
                 result = self.synth(clause.body)
         finally:
-            self.strict, self.proving.facts = saved, facts
+            self.strict = saved
+            self.proving.back(mark)
         if result is AGAIN:
             result = NEVER
         rest_kind = None
@@ -586,7 +557,7 @@ def _wrong_constant(node: Node, found: Type, wanted: Type) -> bool:
     return type(node) is Const and not found.parts and bool(found.mask & NUMBERS) and not proven(found, wanted)
 
 
-def _primitive(node: Node) -> str | None:
+def primitive_of(node: Node) -> str | None:
     """The name of the primitive that a form calls."""
     if type(node) is Call and type(node.procedure) is Global and node.procedure.cell.primitive:
         return node.procedure.cell.name

@@ -28,18 +28,22 @@ from eshkol.types.kinds import (
 )
 
 FIXNUM = 1 << 63
+NATURAL, NEGATIVE, CHAR, KEYWORD = (Type(BIT[kind]) for kind in ("natural", "negative", "char", "keyword"))
 
 
 def constant_type(datum: Any) -> Type:
     """The type of a constant."""
+    if type(datum) is int and 0 <= datum < FIXNUM:
+        return NATURAL
     match datum:
         case True:
             return TRUE
         case False:
             return FALSE
         case int():
-            size = "natural" if 0 <= datum < FIXNUM else "negative" if -FIXNUM <= datum < 0 else ""
-            return Type(BIT[size or ("big natural" if datum > 0 else "big negative")])
+            if -FIXNUM <= datum < 0:
+                return NEGATIVE
+            return Type(BIT["big natural" if datum > 0 else "big negative"])
         case float():
             return FLOAT
         case str():
@@ -47,9 +51,9 @@ def constant_type(datum: Any) -> Type:
         case Symbol():
             return SYMBOL
         case Char():
-            return Type(BIT["char"])
+            return CHAR
         case Keyword():
-            return Type(BIT["keyword"])
+            return KEYWORD
         case bytes():
             return Type(BIT["bytevector"])
         case Number():

@@ -10,6 +10,7 @@ otherwise fit nowhere.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from eshkol.types.kinds import (
@@ -27,6 +28,7 @@ from eshkol.types.kinds import (
     Named,
     PairOf,
     Part,
+    ProofOf,
     TensorOf,
     Type,
     TypeVariable,
@@ -42,7 +44,7 @@ from eshkol.types.kinds import (
     pair_of,
     vector_of,
 )
-from eshkol.types.sizes import UNKNOWN, put
+from eshkol.types.sizes import UNKNOWN, Size, put
 
 # ---- what fits where -------------------------------------------------------------------------------------------------
 
@@ -202,20 +204,32 @@ def sizes_in(kind: Type) -> list[tuple[int | str, ...]]:
     return found
 
 
-def resized(kind: Type, sizes: dict[str, int | str]) -> Type:
+def resized(kind: Type, sizes: dict[str, Size]) -> Type:
     """A type with sizes for names of sizes."""
-    if not sizes or not kind.parts:
+    return sizes_changed(kind, lambda size: put(size, sizes)) if sizes else kind
+
+
+def sizes_changed(kind: Type, change: Callable[[Size], Size]) -> Type:
+    """A type with other sizes at its surface."""
+    if not kind.parts:
         return kind
     parts: list[Part] = []
     for part in kind.parts:
         match part:
             case TensorOf(dtype, dims) if dims is not None:
-                parts.append(TensorOf(dtype, tuple(put(size, sizes) for size in dims)))
+                parts.append(TensorOf(dtype, tuple(map(change, dims))))
             case VectorOf(item, length) if length is not None:
-                parts.append(VectorOf(item, put(length, sizes)))
+                parts.append(VectorOf(item, change(length)))
             case _:
                 parts.append(part)
     return Type(kind.mask, tuple(parts))
+
+
+def without_proofs(kind: Type) -> Type:
+    """What a procedure gives to those outside, where the names that its proofs are about mean nothing."""
+    if not any(type(part) is ProofOf for part in kind.parts):
+        return kind
+    return join(Type(kind.mask, tuple(p for p in kind.parts if type(p) is not ProofOf)), VOID)
 
 
 def solved(wanted: Type, given: Type, sizes: dict[str, int | str]) -> None:

@@ -96,6 +96,13 @@ class HandleOf:
 
 
 @dataclass(frozen=True, slots=True)
+class ProofOf:
+    """Proofs of a proposition (`propositions.Proposition`): there is nothing of them when a program runs."""
+
+    proposition: Any
+
+
+@dataclass(frozen=True, slots=True)
 class TypeVariable:
     """A type that a polymorphic procedure is told by its caller; inside it nothing is known of it."""
 
@@ -151,12 +158,14 @@ class Function:
     arrows: tuple[Arrow, ...]
 
 
-Part = PairOf | ListOf | VectorOf | RecordOf | TensorOf | HandleOf | TypeVariable | ValuesOf | Named | Function
+Part = (
+    PairOf | ListOf | VectorOf | RecordOf | TensorOf | HandleOf | ProofOf | TypeVariable | ValuesOf | Named | Function
+)
 
 # The bits of the values that a part may have among them.
 COVER = {
     PairOf: PAIR, ListOf: PAIR | NULL_BIT, VectorOf: VECTOR, RecordOf: RECORD, TensorOf: TENSOR,
-    HandleOf: RECORD, TypeVariable: EVERYTHING, ValuesOf: 0, Function: PROCEDURE,
+    HandleOf: RECORD, ProofOf: BIT["void"], TypeVariable: EVERYTHING, ValuesOf: 0, Function: PROCEDURE,
 }  # fmt: skip
 
 
@@ -273,6 +282,8 @@ def _part_shown(part: Part) -> str:
             return name
         case HandleOf(of_kind, item):
             return f"({of_kind} {shown(item)})"
+        case ProofOf(proposition):
+            return f"(Proof {proposition.text})"
         case TensorOf(dtype, dims):
             inside = [dtype_shown(dtype), *map(str, ("...",) if dims is None else dims)]
             return f"(Tensor {' '.join(inside)})"
@@ -368,6 +379,9 @@ def _add(parts: list[Part], part: Part, mask: int) -> int:
                 return mask
             case TensorOf(a, n), TensorOf(b, m):
                 parts[index] = TensorOf(a if a == b else None, n if n == m else None)
+                return mask
+            case ValuesOf(a), ValuesOf(b) if len(a) == len(b):
+                parts[index] = ValuesOf(tuple(map(join, a, b)))
                 return mask
             case Function(), Function():
                 del parts[index]

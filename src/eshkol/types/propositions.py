@@ -20,6 +20,7 @@ from eshkol.types.inequalities import Constraint, Linear, at_most, congruent, eq
 from eshkol.types.sizes import read_size, size_of
 
 ORDERS = {"<": less, "<=": at_most, "≤": at_most, "=": equal}
+PROOF = "proof"  # as annotations have it, whatever the case of its letters
 TURNED = {">": "<", ">=": "<=", "≥": "<="}
 
 
@@ -30,6 +31,7 @@ class Proposition:
     text: str
     subject: str
     constraints: tuple[Constraint, ...]
+    equations: tuple[tuple[Linear, Linear], ...] = ()  # those of the constraints that are equations, by their sides
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -44,6 +46,7 @@ class Where:
     params: tuple[tuple[str, int], ...]
     subject: int | None  # the parameter that it is about, if it is not about a size
     place: Place | None
+    proof: int | None = None  # the parameter that is a proof of it
 
 
 def is_braces(datum: Any) -> bool:
@@ -55,6 +58,17 @@ def is_braces(datum: Any) -> bool:
 def _word(datum: Any) -> str:
     first = datum.items[0]
     return first.name if isinstance(first, Symbol) else ""
+
+
+def is_proof(datum: Any) -> bool:
+    """Whether an annotation is (Proof {...})."""
+    return (
+        isinstance(datum, List)
+        and len(datum.items) == 2
+        and isinstance(datum.items[0], Symbol)
+        and _word(datum).lower() == PROOF
+        and is_braces(datum.items[1])
+    )
 
 
 def written(datum: List) -> str:
@@ -89,13 +103,15 @@ def read_proposition(datum: List, place: Place | None) -> Proposition:
             sides[-1].append(item)
     if not orders:
         raise wrong
-    constraints = []
+    constraints, equations = [], []
     try:
         for order, left, right in zip(orders, sides, sides[1:], strict=False):
             constraints.append(_compared(order, left, right))
+            if constraints[-1].modulus == 0:
+                equations.append((_sum(left), _sum(right)))
     except ValueError:
         raise wrong from None
-    return Proposition(written(datum), subject_of(datum, place), tuple(constraints))
+    return Proposition(written(datum), subject_of(datum, place), tuple(constraints), tuple(equations))
 
 
 def _compared(order: str, left: list[Any], right: list[Any]) -> Constraint:

@@ -9,32 +9,30 @@ when the program runs (`borders.py`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from eshkol.errors import BadType, LanguageError
-from eshkol.lang.core import Call, Clause, Const, Global, If, Local, Node, Variable
+from eshkol.lang.core import Call, Clause, Const, Global, Local, Node, Variable
 from eshkol.lang.report import bad
 from eshkol.lang.source import Place
-from eshkol.types.inequalities import (
-    Constraint,
-    Linear,
-    at_most,
-    entails,
-    equal,
-    excludes,
-    less,
-    negations,
-    satisfiable,
+from eshkol.types import certain
+from eshkol.types.certain import Certain
+from eshkol.types.inequalities import Constraint, Linear, at_most, entails, excludes, less, satisfiable
+from eshkol.types.kinds import ANY, INTEGERS, NATURALS, Arrow, ProofOf, TensorOf, Type, VectorOf, shown
+from eshkol.types.propositions import (
+    Proposition,
+    Where,
+    braces_in,
+    is_braces,
+    is_proof,
+    linear,
+    read_proposition,
 )
-from eshkol.types.kinds import ANY, INTEGERS, NATURALS, Arrow, Type, VectorOf, shown
-from eshkol.types.propositions import Where, braces_in, is_braces, linear, read_proposition
 from eshkol.types.sizes import UNKNOWN
-from eshkol.types.standard import is_standard
+from eshkol.types.terms import ZERO, Terms, name_of, put, replaced
 
-COMPARED = {"<": less, "<=": at_most, "=": equal}
-ONE, ZERO = Linear((), 1), Linear((), 0)
 MOST_FACTS = 40
+PROOF, CAST = "%proof", "%cast-shape"  # the primitives that the forms of proofs are calls of
 
 
 class Asking(Protocol):
@@ -47,15 +45,39 @@ class Asking(Protocol):
     def refuse(self, error: LanguageError, declared: bool) -> None: ...
 
 
-class Proving:
-    """Facts about integers, and questions."""
+class Mark(NamedTuple):
+    """What is known at one point."""
 
-    def __init__(self, checker: Asking) -> None:
-        self.checker = checker
+    facts: list[Constraint]
+    proofs: dict[Variable, Proposition]
+    certain: certain.Mark
+
+
+class Proving(Terms):
+    """Facts about integers, and questions. `certain` is there where checks are to be left out of the code."""
+
+    def __init__(self, checker: Asking, certain: Certain | None) -> None:
+        super().__init__()
+        self.checker, self.certain = checker, certain
         self.facts: list[Constraint] = []
+        self.proofs: dict[Variable, Proposition] = {}  # what variables are proofs of, where its names mean the same
         self.wheres: dict[int, list[Where]] = {}  # of clauses, by identity
         self._variables: dict[str, Variable] = {}  # by the names of unknowns
-        self._terms: dict[Variable, Linear] = {}  # of variables that are bound to sums
+
+    # ---- where something is known ------------------------------------------------------------------------------------
+
+    def mark(self) -> Mark:
+        return Mark(self.facts, self.proofs, certain.NOWHERE if self.certain is None else self.certain.mark())
+
+    def back(self, mark: Mark) -> None:
+        """Know what was known at another point."""
+        self.facts, self.proofs = mark.facts, mark.proofs
+        if self.certain is not None:
+            self.certain.back(mark.certain)
+
+    def forget(self) -> None:
+        """Begin to look at something that has no part in what is known here."""
+        self.back(Mark([], {}, certain.NOWHERE))
 
     # ---- procedures --------------------------------------------------------------------------------------------------
 
@@ -77,81 +99,75 @@ class Proving:
                     own = {proposition.subject: index} if unnamed else {}
                     known = {name: (places | own)[name] for name in proposition.names if name in (places | own)}
                     about = index if is_braces(param.annotation) else None
-                    found.append(Where(proposition, tuple(known.items()), about, param.place))
+                    proof = index if is_proof(param.annotation) else None
+                    found.append(Where(proposition, tuple(known.items()), about, param.place, proof))
         return tuple(found)
 
-    def enter(self, clause: Clause) -> list[Constraint]:
-        """Within a procedure, what it asks for holds. Gives what was known outside."""
-        before = self.facts
-        if before and any(
-            param.annotation is not None for param in clause.params
-        ):  # sizes have names of their own here
-            self.facts = [c for c in before if all("@" in name for name, _ in c.sum.factors)]
+    def enter(self, clause: Clause, looked_at: Sequence[Type]) -> Mark:
+        """Within a procedure, what it asks for holds; it looks at arguments of these types. Gives what was known."""
+        before = self.mark()
+        if self.certain is not None:
+            self.certain.enter(clause, looked_at, self.where(clause) if looked_at else ())
+        if any(param.annotation is not None for param in clause.params):  # sizes have names of their own here
+            self.facts = [c for c in self.facts if all("@" in name for name, _ in c.sum.factors)]
+            self.proofs = {}
         for where in self.where(clause):
             sums = {name: Linear(((self.name_of(clause.params[index]), 1),)) for name, index in where.params}
-            self.facts = [*self.facts, *(_put(c, sums) for c in where.proposition.constraints)]
+            self.facts = [*self.facts, *(put(c, sums) for c in where.proposition.constraints)]
+            if where.proof is not None and not clause.params[where.proof].assigned:
+                self.proofs = {**self.proofs, clause.params[where.proof]: with_sums(where.proposition, sums)}
         return before
 
     def name_of(self, variable: Variable) -> str:
-        name = f"{variable.name}@{id(variable)}"
+        name = name_of(variable)
         self._variables[name] = variable
         return name
 
     # ---- sums --------------------------------------------------------------------------------------------------------
 
-    def bind(self, variable: Variable, value: Node) -> None:
-        """A variable that nothing assigns gets its value."""
-        if not variable.assigned and type(value) in (Call, Local, Const):
+    def bind(self, variable: Variable, value: Node, kind: Type) -> None:
+        """A variable gets its value, of some type."""
+        if variable.assigned:
+            return
+        if self.certain is not None:
+            self.certain.bind(variable, value)
+        if type(value) in (Call, Local, Const):
             term = self.term(value)
             if term is not None:
-                self._terms[variable] = term
+                self.bound[variable] = term
+        self._bind_proof(variable, value, kind)
 
-    def term(self, node: Node) -> Linear | None:
-        """What an integer is, as a sum of unknowns; None where it is not known to be one."""
-        if type(node) is Const:
-            datum = node.datum
-            return Linear((), datum) if isinstance(datum, int) and not isinstance(datum, bool) else None
-        if type(node) is Local:
-            variable = node.variable
-            if variable.assigned:
-                return None
-            bound = self._terms.get(variable)
-            if bound is not None:
-                return bound
-            kind = self._kind(variable)
-            if kind.parts or not kind.mask or kind.mask & ~INTEGERS:
-                return None
-            return Linear(((self.name_of(variable), 1),))
-        if type(node) is Call and type(node.procedure) is Global and is_standard(node.procedure.cell):
-            return self._called(node.procedure.cell.name, node.args)
-        return None
+    def _bind_proof(self, variable: Variable, value: Node, kind: Type) -> None:
+        """A variable may get a proof: one that is written there, or another variable's."""
+        proven: Proposition | None = None
+        if type(value) is Local:
+            proven = self.proofs.get(value.variable)
+        elif type(value) is Call and len(kind.parts) == 1 and is_proof_form(value):
+            part = kind.parts[0]
+            proven = part.proposition if type(part) is ProofOf else None
+        if proven is not None:
+            self.proofs = {**self.proofs, variable: proven}
+
+    def unknown(self, variable: Variable) -> Linear | None:
+        kind = self._kind(variable)
+        if kind.parts or not kind.mask or kind.mask & ~INTEGERS:
+            return None
+        return Linear(((self.name_of(variable), 1),))
+
+    def other(self, name: str, args: Sequence[Node]) -> Linear | None:
+        """(tensor-shape t axis), where the type of t says it."""
+        if name != "tensor-shape" or len(args) != 2 or type(args[0]) is not Local or type(args[1]) is not Const:
+            return None
+        kind, axis = self._kind(args[0].variable), args[1].datum
+        part = kind.parts[0] if len(kind.parts) == 1 and not kind.mask else None
+        dims = part.dims if type(part) is TensorOf and part.dims is not None else ()
+        if type(axis) is not int or not -len(dims) <= axis < len(dims) or dims[axis] == UNKNOWN:
+            return None
+        return linear(dims[axis])
 
     def _kind(self, variable: Variable) -> Type:
         known = self.checker.known.get(variable)
         return known if known is not None else self.checker.kinds.get(variable, ANY)
-
-    def _called(self, name: str, args: Sequence[Node]) -> Linear | None:
-        if name == "vector-length" and len(args) == 1:
-            return self.length(args[0])
-        if name not in ("+", "-", "*", "1+", "-1+") or not args:
-            return None
-        terms = [self.term(arg) for arg in args]
-        if any(term is None for term in terms):
-            return None
-        known = [term for term in terms if term is not None]
-        if name in ("1+", "-1+"):
-            return known[0].plus(ONE, 1 if name == "1+" else -1)
-        total = known[0]
-        if name == "-" and len(known) == 1:
-            return total.times(-1)
-        for term in known[1:]:
-            if name == "*":
-                if total.factors and term.factors:
-                    return None
-                total = term.times(total.constant) if not total.factors else total.times(term.constant)
-            else:
-                total = total.plus(term, 1 if name == "+" else -1)
-        return total
 
     def length(self, node: Node) -> Linear | None:
         """How long a vector is, by its type; of a variable that nothing assigns it is some number."""
@@ -163,51 +179,16 @@ class Proving:
             return linear(size)
         return Linear(((f"length {self.name_of(node.variable)}", 1),))
 
-    # ---- tests -------------------------------------------------------------------------------------------------------
-
-    def learnt(self, test: Node) -> tuple[list[Constraint], list[Constraint]]:
-        """What a test says where it holds, and where it does not."""
-        if type(test) is If:
-            first, then = self.learnt(test.test), self.learnt(test.then)
-            if type(test.otherwise) is Const and test.otherwise.datum is False:
-                return first[0] + then[0], []
-            if type(test.then) is Const and test.then.datum is True:
-                return [], first[1] + self.learnt(test.otherwise)[1]
-            return [], []
-        if type(test) is not Call or type(test.procedure) is not Global or not is_standard(test.procedure.cell):
-            return [], []
-        name, args = test.procedure.cell.name, test.args
-        if name == "not" and len(args) == 1:
-            holds, fails = self.learnt(args[0])
-            return fails, holds
-        if name in ("zero?", "positive?", "negative?") and len(args) == 1:
-            term = self.term(args[0])
-            if term is None:
-                return [], []
-            found = {"zero?": equal(term, ZERO), "positive?": less(ZERO, term), "negative?": less(term, ZERO)}[name]
-            return self._both([found])
-        if name not in ("<", "<=", ">", ">=", "="):
-            return [], []
-        terms = [self.term(arg) for arg in args]
-        if any(term is None for term in terms):
-            return [], []
-        known = [term for term in terms if term is not None]
-        if name in (">", ">="):
-            known.reverse()
-        order = COMPARED[{">": "<", ">=": "<="}.get(name, name)]
-        return self._both([order(a, b) for a, b in pairwise(known)])
-
-    def _both(self, holds: list[Constraint]) -> tuple[list[Constraint], list[Constraint]]:
-        ways = negations(holds[0]) if len(holds) == 1 else []
-        return holds, ways[0] if len(ways) == 1 else []
-
-    def learn(self, constraints: list[Constraint]) -> None:
+    def learn(self, constraints: list[Constraint], test: Node, holds: bool) -> None:
+        """Take in what a test says (`learnt`) where it holds, or where it does not."""
         if constraints and len(self.facts) < MOST_FACTS:
             self.facts = self.facts + constraints
+        if self.certain is not None:
+            self.certain.learn(test, holds)
 
     # ---- questions ---------------------------------------------------------------------------------------------------
 
-    def _known(self, goals: Sequence[Constraint]) -> list[Constraint]:
+    def known_of(self, goals: Sequence[Constraint]) -> list[Constraint]:
         """The facts, and that sizes, lengths and naturals among the unknowns are not negative."""
         names = dict.fromkeys(name for c in (*self.facts, *goals) for name, _ in c.sum.factors)
         positive = [name for name in names if "@" not in name or name.startswith("length ") or self._is_natural(name)]
@@ -220,7 +201,7 @@ class Proving:
 
     def asked(self, node: Call, arrow: Arrow, sizes: Mapping[str, int | str], name: str) -> bool:
         """Whether what a procedure asks for is certain in a call; an error where it is excluded."""
-        certain = True
+        sure = True
         for where in arrow.where:
             terms: dict[str, Linear] = {}
             params = dict(where.params)
@@ -233,16 +214,33 @@ class Proving:
                 if term is not None:
                     terms[other] = term
             if len(terms) < len(where.proposition.names):
-                certain = False
+                sure = False
+                if where.proof is not None:
+                    self._unproven(node.args[where.proof], where, name)
                 continue
-            goals = [_put(c, terms) for c in where.proposition.constraints]
-            known = self._known(goals)
+            goals = [put(c, terms) for c in where.proposition.constraints]
+            known = self.known_of(goals)
             if all(entails(known, goal) for goal in goals):
                 continue
-            certain = False
+            sure = False
             if any(excludes(known, goal) for goal in goals) and satisfiable(known) is not False:
                 self._refuse(node, arrow, where, terms, name)
-        return certain
+            elif where.proof is not None:
+                self._unproven(node.args[where.proof], where, name)
+        return sure
+
+    def _unproven(self, proof: Node, where: Where, name: str) -> None:
+        """A proof was given, but not of what is asked for."""
+        kind = self.checker.synth(proof)
+        if any(type(part) is ProofOf for part in kind.parts):
+            self.checker.refuse(
+                bad(
+                    f"{name} asks for a proof of {where.proposition.text}, but this is {_a(kind)}", proof.place,
+                    f"the names in {where.proposition.text} are sizes and parameters of {name}", kind=BadType,
+                    notes=((f"{where.proposition.text} is asked for here:", where.place),),
+                ),
+                True,
+            )  # fmt: skip
 
     def _refuse(self, node: Call, arrow: Arrow, where: Where, terms: Mapping[str, Linear], name: str) -> None:
         params = dict(where.params)
@@ -277,7 +275,7 @@ class Proving:
         if any(total.factors and not any(n in said for n, _ in total.factors) for total in (term, length)):
             return  # nothing is known of it that could exclude anything
         goals = [at_most(ZERO, term), less(term, length)]
-        known = self._known(goals)
+        known = self.known_of(goals)
         if not any(excludes(known, goal) for goal in goals) or satisfiable(known) is False:
             return
         place = vector.variable.place if type(vector) is Local else vector.place
@@ -302,6 +300,23 @@ class Proving:
         return words if not term.constant else f"{words} {'+' if term.constant > 0 else '-'} {abs(term.constant)}"
 
 
+def is_proof_form(node: Node) -> bool:
+    """Whether a form is (proof {...})."""
+    return type(node) is Call and type(node.procedure) is Global and node.procedure.cell.name == PROOF
+
+
+def is_cast(node: Node) -> bool:
+    """Whether a form is (cast-shape ...)."""
+    return type(node) is Call and type(node.procedure) is Global and node.procedure.cell.name == CAST
+
+
+def with_sums(proposition: Proposition, sums: dict[str, Linear]) -> Proposition:
+    """A proposition whose names are those of unknowns."""
+    equations = tuple((replaced(a, sums), replaced(b, sums)) for a, b in proposition.equations)
+    constraints = tuple(put(c, sums) for c in proposition.constraints)
+    return Proposition(proposition.text, proposition.subject, constraints, equations)
+
+
 def length_in(kind: Type) -> int | str | None:
     """The length of vectors of a type, where it says one."""
     part = kind.parts[0] if len(kind.parts) == 1 and not kind.mask else None
@@ -314,10 +329,3 @@ def _a(kind: Type) -> str:
 
 def _may_say(annotation: object) -> bool:
     return next(braces_in(annotation), None) is not None
-
-
-def _put(constraint: Constraint, terms: Mapping[str, Linear]) -> Constraint:
-    total = Linear((), constraint.sum.constant)
-    for name, by in constraint.sum.factors:
-        total = total.plus(terms.get(name, Linear(((name, 1),))), by)
-    return Constraint(total, constraint.modulus)

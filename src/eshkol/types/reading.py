@@ -6,16 +6,19 @@ Goes out: a `Type`, or an error that names what is no type and what may have bee
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from eshkol.errors import BadType
+from eshkol.lang.core import Cell
 from eshkol.lang.datum import List, Symbol, text
 from eshkol.lang.guesses import near_names
 from eshkol.lang.report import bad
 from eshkol.lang.source import Place
 from eshkol.types.kinds import (
     ANY,
+    BOOLEAN,
     GROUND,
     HANDLES,
     NAT,
@@ -23,6 +26,8 @@ from eshkol.types.kinds import (
     Arrow,
     Function,
     Named,
+    ProofOf,
+    RecordOf,
     Type,
     TypeVariable,
     ValuesOf,
@@ -34,7 +39,7 @@ from eshkol.types.kinds import (
     tensor_of,
     vector_of,
 )
-from eshkol.types.propositions import Proposition, Where, braces_in, is_braces, read_proposition
+from eshkol.types.propositions import Proposition, Where, braces_in, is_braces, is_proof, read_proposition, written
 from eshkol.types.sizes import Size, size_of
 
 ARROWS = ("->", "→")
@@ -45,7 +50,9 @@ DTYPES = {
     "float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
     "uint64", "bool", "boolean", "complex64", "complex128",
 }  # fmt: skip
-CONSTRUCTORS = ("List", "Vector", "Pair", "->", "Values", "U", "All", "Rec", "Tensor", "case->", *HANDLES)
+CONSTRUCTORS = ("List", "Vector", "Pair", "->", "Values", "U", "All", "Rec", "Tensor", "case->", "Proof", *HANDLES)
+
+RECORD_OF, PREDICATE_OF = "%record-of", "%predicate-of"  # in what libraries say to importers (exporting.py)
 
 Names = Mapping[str, Type]
 
@@ -63,6 +70,46 @@ def read_type(datum: Any, names: Names, place: Place | None) -> Type:
     if isinstance(datum, List) and datum.items and datum.tail is None and isinstance(datum.items[0], Symbol):
         return _constructed(datum.items[0].name, datum, names, place)
     raise bad(f"{text(datum)} is no type", place, "types are names, such as Float64, and (List Float64)", kind=BadType)
+
+
+def read_parameter_type(datum: Any, names: Names, place: Place | None) -> Type:
+    """The type of a parameter, which may be that of a proof."""
+    if is_proof(datum):
+        return Type(0, (ProofOf(read_proposition(datum.items[1], place)),))
+    return read_type(datum, names, place)
+
+
+@cache
+def _cell_elsewhere(library: str, name: str) -> Cell:
+    return Cell(library, name)
+
+
+def _record_elsewhere(items: Sequence[Any]) -> RecordOf:
+    """The records of another library: `(%record-of library variable)`."""
+    library, name = items[0], items[1].name
+    return RecordOf(name.strip("<>"), _cell_elsewhere(library, name))
+
+
+def records_in(annotation: Any) -> dict[str, Type]:
+    """The records of other libraries that an annotation speaks of, by their names."""
+    found: dict[str, Type] = {}
+    todo = [annotation]
+    while todo:
+        datum = todo.pop()
+        if isinstance(datum, List) and datum.items:
+            if datum.items[0] is Symbol(RECORD_OF):
+                record = _record_elsewhere(datum.items[1:])
+                found[record.name] = Type(0, (record,))
+            else:
+                todo += datum.items
+    return found
+
+
+def asked_for(annotation: Any) -> Type | None:
+    """The records that a predicate of another library asks for."""
+    if not isinstance(annotation, List) or not annotation.items or annotation.items[0] is not Symbol(PREDICATE_OF):
+        return None
+    return read_type(annotation.items[1], {}, None)
 
 
 def _unknown(name: str, names: Names, place: Place | None) -> Exception:
@@ -115,6 +162,17 @@ def _constructed(name: str, datum: List, names: Names, place: Place | None) -> T
             return inner[items[0].name]
         case "tensor":
             return _tensor(datum, place)
+        case "%record-of":
+            return Type(0, (_record_elsewhere(items),))
+        case "%predicate-of":
+            return function(Arrow((ANY,), None, BOOLEAN))
+        case "proof":
+            said = written(items[0]) if len(items) == 1 and is_braces(items[0]) else "..."
+            raise bad(
+                f"(Proof {said}) cannot stand here", place,
+                "(Proof {n = m}) is the whole type of a parameter: the names in it mean something there alone",
+                kind=BadType,
+            )  # fmt: skip
     raise bad(
         f"there is no type constructor `{name}`", place,
         f"there are {', '.join(CONSTRUCTORS)}", kind=BadType,
@@ -162,9 +220,10 @@ def _polymorphic(datum: List, names: Names, place: Place | None) -> Type:
     return function(*(Arrow(a.params, a.rest, a.result, a.optional, (*bound, *a.variables)) for a in arrows))
 
 
-def _about(proposition: Proposition, index: int, is_param: bool, place: Place | None) -> Where:
-    params = ((proposition.subject, index),) if is_param else ()
-    return Where(proposition, params, index if is_param else None, place)
+def _about(proposition: Proposition, index: int, param: Any, place: Place | None) -> Where:
+    own = is_braces(param)
+    params = ((proposition.subject, index),) if own else ()
+    return Where(proposition, params, index if own else None, place, index if is_proof(param) else None)
 
 
 def _arrow(datum: List, names: Names, place: Place | None) -> Type:
@@ -181,7 +240,7 @@ def _arrow(datum: List, names: Names, place: Place | None) -> Type:
         before = before[:-2]
     params, optional = [], 0
     where = [
-        _about(proposition, index, is_braces(item), place)
+        _about(proposition, index, item, place)
         for index, item in enumerate(before)
         for datum_ in braces_in(item)
         for proposition in (read_proposition(datum_, place),)
@@ -191,5 +250,5 @@ def _arrow(datum: List, names: Names, place: Place | None) -> Type:
         if optional and not left_out:
             raise bad(f"{text(datum)}: what may be left out stands last", place, kind=BadType)
         optional += left_out
-        params.append(read_type(item.items[0] if left_out else item, names, place))
+        params.append(read_parameter_type(item.items[0] if left_out else item, names, place))
     return function(Arrow(tuple(params), rest, read_type(last, names, place), optional, (), tuple(where)))

@@ -35,10 +35,10 @@ from eshkol.lang.core import (
     Variable,
 )
 from eshkol.lang.report import bad
-from eshkol.types.borders import children
 from eshkol.types.checking import Checker
 from eshkol.types.owners import form_of, region_of, tails
 from eshkol.types.standard import is_standard
+from eshkol.types.walking import children
 
 Point = object  # a variable, a procedure's result, a call that makes memory, or:
 OUTSIDE = "outside"

@@ -197,7 +197,12 @@ def _parameters() -> dict[str, Type]:
 
 
 def is_standard(cell: Cell) -> bool:
-    return cell.primitive or _STANDARD.match(cell.library) is not None
+    return cell.primitive or _is_library(cell.library)
+
+
+@cache
+def _is_library(name: str) -> bool:
+    return _STANDARD.match(name) is not None
 
 
 @cache

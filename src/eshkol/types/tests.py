@@ -55,12 +55,12 @@ class Tests:
     """Writes tests. `primitive` gives the cells of primitives, `of_owners` those of (eshkol owners)."""
 
     def __init__(self, primitive: Callable[[str], Cell], of_owners: Callable[[str], Cell]) -> None:
-        self._primitive = primitive
+        self.primitive = primitive
         self._of_owners = of_owners
         self._walks: dict[Named, Variable] = {}  # of recursive types, within the test at hand
 
     def call(self, name: str, *args: Node) -> Node:
-        return Call(None, Global(None, self._primitive(name)), list(args))
+        return Call(None, Global(None, self.primitive(name)), list(args))
 
     def test(self, kind: Type, value: Variable) -> Node:
         """Whether a variable's value is of a type."""
@@ -154,7 +154,7 @@ class Tests:
             tests.append(self.call("=", size, Const(None, length)))
         if item is not ANY:
             walk, index = Variable("all-of-vector"), Variable("index")
-            element = self.call("vector-ref", Local(None, value), Local(None, index))
+            element = self.call("%vector-ref", Local(None, value), Local(None, index))
             more = Call(None, Local(None, walk), [self.call("+", Local(None, index), Const(None, 1))])
             ended = self.call("=", Local(None, index), size)
             body = If(None, ended, Const(None, True), self.all_of(self._of(item, element), more))

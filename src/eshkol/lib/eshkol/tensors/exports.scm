@@ -41,22 +41,23 @@
         tensor-interpolate tensor-inv tensor-iota tensor-irfft tensor-isclose tensor-isfinite tensor-isinf
         tensor-isnan tensor-kl-div tensor-kl-div-normal tensor-kron tensor-kthvalue tensor-l1-loss tensor-laplace
         tensor-layer-norm tensor-leaky-relu tensor-lerp tensor-less tensor-less-equal tensor-lgamma tensor-linear
-        tensor-linspace tensor-local-response-norm tensor-log tensor-log-sigmoid tensor-log-softmax tensor-log10
-        tensor-log1p tensor-log2 tensor-logaddexp tensor-logical-and tensor-logical-not tensor-logical-or
-        tensor-logical-xor tensor-logspace tensor-logsumexp tensor-lstsq tensor-lu tensor-lu-factor tensor-lu-rows
-        tensor-lu-solve tensor-masked-fill tensor-masked-select tensor-matmul tensor-matrix-lstsq tensor-matrix-norm
-        tensor-matrix-power tensor-matrix-product tensor-matrix-rank tensor-matrix-solve tensor-matvec tensor-max
-        tensor-max-pool1d tensor-max-pool2d tensor-max-pool3d tensor-max-unpool2d tensor-maximum tensor-mean
-        tensor-median tensor-meshgrid tensor-min tensor-minimum tensor-mish tensor-moveaxis tensor-mse-loss tensor-mul
-        tensor-mul! tensor-multi-head-attention tensor-multi-head-self-attention tensor-multinomial tensor-nan-to-num
-        tensor-ndtr tensor-ndtri tensor-neg tensor-nll-loss tensor-nonzero tensor-norm tensor-normal
-        tensor-normal-density tensor-normalize tensor-not-equal tensor-one-hot tensor-ones tensor-ones-like
-        tensor-outer tensor-pad tensor-pad-constant tensor-paged-attention tensor-permute tensor-pinv
-        tensor-pivoted-rows tensor-pixel-shuffle tensor-pixel-unshuffle tensor-poisson tensor-poisson-nll-loss
-        tensor-polygamma tensor-position tensor-positional-encoding tensor-pow tensor-power tensor-prelu tensor-prod
-        tensor-put tensor-qr tensor-quantile tensor-rad2deg tensor-randint tensor-random-bits tensor-randperm
-        tensor-real tensor-reciprocal tensor-ref tensor-relu tensor-relu6 tensor-remainder tensor-repeat
-        tensor-reshape tensor-rfft tensor-rfftfreq tensor-rms-norm tensor-roll tensor-rot90 tensor-rotary-angles
+        tensor-linear-recurrence tensor-linspace tensor-local-response-norm tensor-log tensor-log-sigmoid
+        tensor-log-softmax tensor-log10 tensor-log1p tensor-log2 tensor-logaddexp tensor-logical-and
+        tensor-logical-not tensor-logical-or tensor-logical-xor tensor-logspace tensor-logsumexp tensor-lstsq
+        tensor-lu tensor-lu-factor tensor-lu-rows tensor-lu-solve tensor-masked-fill tensor-masked-select
+        tensor-matmul tensor-matrix-lstsq tensor-matrix-norm tensor-matrix-power tensor-matrix-product
+        tensor-matrix-rank tensor-matrix-solve tensor-matvec tensor-max tensor-max-pool1d tensor-max-pool2d
+        tensor-max-pool3d tensor-max-unpool2d tensor-maximum tensor-mean tensor-median tensor-meshgrid tensor-min
+        tensor-minimum tensor-mish tensor-moveaxis tensor-mse-loss tensor-mul tensor-mul! tensor-multi-head-attention
+        tensor-multi-head-self-attention tensor-multinomial tensor-nan-to-num tensor-ndtr tensor-ndtri tensor-neg
+        tensor-nll-loss tensor-nonzero tensor-norm tensor-normal tensor-normal-density tensor-normalize
+        tensor-not-equal tensor-one-hot tensor-ones tensor-ones-like tensor-outer tensor-pad tensor-pad-constant
+        tensor-paged-attention tensor-permute tensor-pinv tensor-pivoted-rows tensor-pixel-shuffle
+        tensor-pixel-unshuffle tensor-poisson tensor-poisson-nll-loss tensor-polygamma tensor-position
+        tensor-positional-encoding tensor-pow tensor-power tensor-prelu tensor-prod tensor-put tensor-qr
+        tensor-quantile tensor-rad2deg tensor-randint tensor-random-bits tensor-randperm tensor-real tensor-reciprocal
+        tensor-recurrence tensor-ref tensor-relu tensor-relu6 tensor-remainder tensor-repeat tensor-reshape
+        tensor-rfft tensor-rfftfreq tensor-rms-norm tensor-roll tensor-rot90 tensor-rotary-angles
         tensor-rotary-embedding tensor-round tensor-rsqrt tensor-scaled-dot-product-attention tensor-scatter
         tensor-scatter! tensor-scatter-add tensor-scatter-along tensor-scatter-combine tensor-scatter-into
         tensor-scatter-max tensor-searchsorted tensor-selu tensor-set! tensor-setitem tensor-shift-left

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 
 enum {
-    REGION_MARK = 'R', /* in head.a: an object that make-object gives has none */
     CHUNK_BYTES = 1 << 16,
     LARGE_BYTES = CHUNK_BYTES / 4, /* from here on a bytevector has a chunk of its own */
     KEPT_CHUNKS = 8, /* for the next region, */
@@ -21,19 +20,10 @@ enum {
     LOOKED_AT = 8 /* of which so many are looked at for one of the right size */
 };
 
-typedef struct Chunk {
-    struct Chunk *next;
+typedef struct RegionChunk {
+    struct RegionChunk *next;
     int64_t bytes; /* of the whole */
 } Chunk;
-
-typedef struct {
-    Object head;
-    Value name;
-    Chunk *chunks;
-    char *next, *end;     /* what is free of the chunk at hand */
-    int64_t bytes, count; /* that were handed out */
-    int64_t ended;
-} Memory;
 
 /* For whoever comes first: a thread that finds another at it asks the system instead. */
 static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
@@ -56,7 +46,7 @@ static bool keep(Chunk *chunk) {
     return fits;
 }
 
-static void give_back(Memory *region) {
+static void give_back(RegionMemory *region) {
     while (region->chunks) {
         Chunk *chunk = region->chunks;
         region->chunks = chunk->next;
@@ -67,11 +57,11 @@ static void give_back(Memory *region) {
     region->ended = 1;
 }
 
-static void finalize_region(Object *object) { give_back((Memory *)object); }
+static void finalize_region(Object *object) { give_back((RegionMemory *)object); }
 
 static bool is_region(Value v) { return esk_is(v, TAG_IDENTITY) && ((Object *)esk_pointer(v))->a == REGION_MARK; }
 
-static Memory *region_argument(Context *context, const char *who, int position, Value v) {
+static RegionMemory *region_argument(Context *context, const char *who, int position, Value v) {
     if (!is_region(v)) esk_wrong_type(context, who, position, v, "a region");
     return esk_pointer(v);
 }
@@ -93,7 +83,7 @@ static Chunk *kept_chunk(int64_t bytes) {
     return found;
 }
 
-static char *new_chunk(Context *context, Memory *region, int64_t bytes) {
+static char *new_chunk(Context *context, RegionMemory *region, int64_t bytes) {
     if (held + bytes > esk_heap_statistic(context, HEAP_LIMIT))
         esk_fail(context, ERROR_MEMORY, "region-alloc", "the regions that are open hold more than the heap's limit", 1,
                  esk_fixnum(held));
@@ -108,7 +98,7 @@ static char *new_chunk(Context *context, Memory *region, int64_t bytes) {
 
 static Value make_region(Context *context, Value name, Value size) {
     int64_t reserve = need_size(context, "with-region", 2, size);
-    Memory *region = esk_allocate(context, sizeof *region, TAG_IDENTITY);
+    RegionMemory *region = esk_allocate(context, sizeof *region, TAG_IDENTITY);
     region->head.a = REGION_MARK;
     region->head.count = 1;
     region->name = name;
@@ -125,13 +115,13 @@ static Value make_region(Context *context, Value name, Value size) {
 }
 
 static Value region_bytes(Context *context, Value v, Value size) {
-    Memory *region = region_argument(context, "region-alloc", 2, v);
+    RegionMemory *region = region_argument(context, "region-alloc", 2, v);
     int64_t length = need_size(context, "region-alloc", 1, size);
     if (region->ended)
         esk_fail(context, ERROR_CONTROL, "region-alloc", "this region has ended:", 1, region->name);
     int64_t bytes = ((int64_t)sizeof(Bytevector) + length + 15) & ~(int64_t)15;
     char *at;
-    if (region->end - region->next >= bytes) {
+    if (region->end - region->next >= bytes) { /* as compiled code does by itself (codegen/inline.ll) */
         at = region->next;
         region->next += bytes;
     } else if (bytes >= LARGE_BYTES) {
@@ -167,7 +157,7 @@ static Value is_ended(Context *context, Value v) {
 static Value region_name(Context *context, Value v) { return region_argument(context, "region-name", 1, v)->name; }
 
 static Value region_used(Context *context, Value v) {
-    Memory *region = region_argument(context, "region-used", 1, v);
+    RegionMemory *region = region_argument(context, "region-used", 1, v);
     return esk_cons(context, esk_fixnum(region->count), esk_fixnum(region->bytes));
 }
 

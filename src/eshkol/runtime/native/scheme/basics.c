@@ -114,6 +114,12 @@ static Value procedure_place(Context *context, Value procedure) {
     return text_or_false(context, known(context, "%procedure-place", procedure)->place);
 }
 
+static Value first_of_two(Context *context, Value object, Value proof) {
+    (void)context;
+    (void)proof;
+    return object;
+}
+
 const Primitive esk_basics_primitives[] = {
     ESK_PRIMITIVE_2("eq?", "(eq? a b)", eq, "Whether both are the same object, or equal small numbers or characters."),
     ESK_PRIMITIVE_1("not", "(not object)", not, "#t for #f, and #f for everything else."),
@@ -130,6 +136,10 @@ const Primitive esk_basics_primitives[] = {
     ESK_PRIMITIVE_N("values", "(values object ...)", 0, -1, esk_values, "Returns all of its arguments as values."),
     ESK_PRIMITIVE_1("%results", "(%results object)", results,
                     "Its argument, which may be several values: a variable keeps them together."),
+    ESK_PRIMITIVE_N("%proof", "(%proof proposition object ...)", 1, -1, void_value,
+                    "What the form proof is until the checker of types has looked at it, and nothing afterwards."),
+    ESK_PRIMITIVE_2("%cast-shape", "(%cast-shape object proof)", first_of_two,
+                    "What the form cast-shape is until the checker of types has looked at it; the object afterwards."),
     ESK_PRIMITIVE_1("procedure?", "(procedure? object)", is_procedure, "Whether the object is a procedure."),
     ESK_PRIMITIVE_1("procedure-name", "(procedure-name procedure)", procedure_name,
                     "The name that the procedure was defined with, a symbol, or #f."),

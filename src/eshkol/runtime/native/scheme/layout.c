@@ -13,7 +13,7 @@ const struct { const char *name; int64_t value; } esk_layout[] = {
 #undef X
     NUMBER(TAG_COUNT) {"POINTER_TAGS", (uint32_t)POINTER_TAGS},
     NUMBER(SPECIAL_UNSPECIFIED) NUMBER(SPECIAL_EOF) NUMBER(SPECIAL_DEFAULT) NUMBER(SPECIAL_UNDEFINED)
-    NUMBER(FLAG_LITERAL) NUMBER(FLAG_NEGATIVE) NUMBER(FLAG_UNINTERNED)
+    NUMBER(REGION_MARK) NUMBER(FLAG_LITERAL) NUMBER(FLAG_NEGATIVE) NUMBER(FLAG_UNINTERNED)
     NUMBER(INSIDE_HOST) NUMBER(INSIDE_SCHEME) NUMBER(INSIDE_PYTHON)
     NUMBER(CARD_SHIFT) NUMBER(SMALL_WORDS) NUMBER(SPILL_WORDS) NUMBER(DIRECT_ARGUMENTS) NUMBER(EXTRA_ARGUMENTS)
     NUMBER(CALL_0) NUMBER(CALL_1) NUMBER(CALL_2) NUMBER(CALL_N) NUMBER(CALL_ENTRY)
@@ -38,6 +38,7 @@ const struct { const char *name; int64_t value; } esk_layout[] = {
     OFFSET(String, length) OFFSET(String, chars)
     OFFSET(Vector, length) OFFSET(Vector, items)
     OFFSET(Bytevector, length) OFFSET(Bytevector, bytes)
+    OFFSET(RegionMemory, next) OFFSET(RegionMemory, end) OFFSET(RegionMemory, bytes) OFFSET(RegionMemory, count)
     OFFSET(Symbol, hash) OFFSET(Symbol, name)
     OFFSET(Bignum, limbs)
     OFFSET(Couple, first) OFFSET(Couple, second)

@@ -119,6 +119,19 @@ typedef struct { Object head; uint64_t car, cdr; } Pair;                        
 typedef struct { Object head; int64_t length; uint32_t chars[]; } String;            /* Unicode scalar values */
 typedef struct { Object head; int64_t length; Value items[]; } Vector;
 typedef struct { Object head; int64_t length; uint8_t bytes[]; } Bytevector;
+
+/* A region (arenas.c), of the type of identities: what is free of its memory, and what it handed out. */
+enum { REGION_MARK = 'R' }; /* in head.a: an object that make-object gives has none */
+
+typedef struct {
+    Object head;
+    Value name;
+    struct RegionChunk *chunks;
+    char *next, *end;     /* what is free of the chunk at hand; nothing when the region has ended */
+    int64_t bytes, count; /* that were handed out */
+    int64_t ended;
+} RegionMemory;
+
 /* head.count bytes of UTF-8, and a zero; keywords too */
 typedef struct { Object head; uint64_t hash; char name[]; } Symbol;
 /* head.count limbs, least first, no zero on top; never a fixnum's value */
