@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from eshkol.codegen.arithmetic import COMPARISONS
 from eshkol.codegen.blocks import Block, Val
-from eshkol.codegen.functions import Analysis, LambdaFunction, calls_inside, rest_of
+from eshkol.codegen.functions import Analysis, LambdaFunction, calls_inside, recurs_once, rest_of
 from eshkol.codegen.nodes import Escape, Fix, LetValues, Prim
 from eshkol.codegen.passing import registers
 from eshkol.codegen.primitives import QUICK_ARGUMENTS
@@ -68,6 +68,7 @@ class Body(ValueWriter):
         self.escapes: dict[Variable, Destination] = {}
         self.again: tuple[Clause, Block] | None = None
         self.rest: tuple[Node, str, list[str]] | None = None  # what stands in a function of its own, that, its words
+        self.is_deep = False  # whether it returns to itself again and again
         self.polled = 0  # on the path that is being written: 1 for interrupts, 2 for the stack too
 
     # ---- whole functions ----------------------------------------------------------------------------------------
@@ -102,6 +103,10 @@ class Body(ValueWriter):
         for variable in variables:
             if variable.assigned:
                 env[variable] = self.boxed(env[variable])
+        self.is_deep = (
+            registers().forgets and not writer.once and function.loops
+            and recurs_once(self.analysis, function, clause.body)
+        )  # fmt: skip
         whole = writer.once or self.again is not None or any(v.assigned for v in variables)
         rest = None if whole else rest_of(clause.body)
         if rest is None or not function.loops:
@@ -138,7 +143,11 @@ class Body(ValueWriter):
 
     def deliver(self, value: Val, to: Destination, place: Place | None) -> None:
         writer = self.writer
-        if isinstance(to, Return):
+        if isinstance(to, Return) and self.is_deep:
+            self.module.called.add("returned")
+            words = [registers().context, f"i64 {value.tag}", f"i64 {value.bits}"]
+            writer.jump_to("@returned", words, place)
+        elif isinstance(to, Return):
             writer.close(f"ret %value {writer.pair(value)}")
         elif isinstance(to, Test):
             if value.tag.isdigit() and (value.tag != self.tags["BOOLEAN"] or value.bits.isdigit()):
