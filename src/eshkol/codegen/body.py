@@ -103,12 +103,12 @@ class Body(ValueWriter):
         for variable in variables:
             if variable.assigned:
                 env[variable] = self.boxed(env[variable])
-        self.is_deep = (
-            registers().forgets and not writer.once and function.loops
-            and recurs_once(self.analysis, function, clause.body)
-        )  # fmt: skip
         whole = writer.once or self.again is not None or any(v.assigned for v in variables)
         rest = None if whole else rest_of(clause.body)
+        deep = registers().forgets and not writer.once and function.loops
+        deep = deep and recurs_once(self.analysis, function, clause.body)
+        # the beginning is where callers stand; but where the function ends with a call of itself, that is one
+        self.is_deep = deep and (rest is None or part == REST or function.ends_with_itself)
         if rest is None or not function.loops:
             self.emit(clause.body, env, RETURN)
         elif part == REST:

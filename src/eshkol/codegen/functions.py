@@ -83,6 +83,11 @@ class LambdaFunction:
         return self.escapes and not self.free
 
     @property
+    def ends_with_itself(self) -> bool:
+        """Whether it calls itself as the last thing that it does."""
+        return any(region is not None and region.within(self.region) for region, _ in self.calls)
+
+    @property
     def is_plain(self) -> bool:
         """Whether it calls nothing but primitives: then it has no loops, either."""
         stack: list[Node] = [self.code]

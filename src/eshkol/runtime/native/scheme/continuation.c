@@ -29,12 +29,16 @@
 
 #include <alloca.h>
 
-/* The stack is copied word by word where frames lie that others watch over. */
+/* The stack is copied word by word where frames lie that others watch over: four at a time, the last ones perhaps twice. */
 __attribute__((no_sanitize_address)) static inline void copy_words(char *to, const char *from, uint64_t bytes) {
     typedef struct { uint64_t words[4]; } Words;
-    uint64_t i = 0;
-    for (; i + sizeof(Words) <= bytes; i += sizeof(Words)) *(Words *)(void *)(to + i) = *(const Words *)(const void *)(from + i);
-    for (; i < bytes; i += 8) *(uint64_t *)(void *)(to + i) = *(const uint64_t *)(const void *)(from + i);
+    if (bytes < sizeof(Words)) {
+        for (uint64_t i = 0; i < bytes; i += 8) *(uint64_t *)(void *)(to + i) = *(const uint64_t *)(const void *)(from + i);
+        return;
+    }
+    const uint64_t last = bytes - sizeof(Words);
+    for (uint64_t i = 0; i < last; i += sizeof(Words)) *(Words *)(void *)(to + i) = *(const Words *)(const void *)(from + i);
+    *(Words *)(void *)(to + last) = *(const Words *)(const void *)(from + last);
 }
 
 /* ---- shared frames ---------------------------------------------------------------------------------------------- */
@@ -209,6 +213,21 @@ static inline void note_registers(Segment *segment, const Frame *frame) {
     segment->registers[SAVED] = (uint64_t)(uintptr_t)frame->caller;
 }
 
+/* Handlers, winders and parameters as one object, which most captures find as the last one left it. */
+static inline Value dynamic_extent(Context *context) {
+    const Values *known = esk_pointer(context->extent);
+    if (known && known->items[EXTENT_HANDLERS].bits == context->handlers.bits &&
+        known->items[EXTENT_WINDERS].bits == context->winders.bits &&
+        known->items[EXTENT_PARAMETERS].bits == context->parameters.bits)
+        return context->extent;
+    const Value parts[EXTENT_PARTS] = {context->handlers, context->winders, context->parameters};
+    return context->extent = esk_values(context, parts, EXTENT_PARTS);
+}
+
+static inline const Value *extent_of(const Closure *continuation) {
+    return ((const Values *)esk_pointer(continuation->captured[CONTINUED_EXTENT]))->items;
+}
+
 /* What is left to do where `frame` returns, with the stack pointer at `low` then. */
 __attribute__((used, visibility("hidden"), no_sanitize_address)) Value esk_make_continuation(Context *context,
                                                                                             Frame *frame, char *low) {
@@ -217,13 +236,12 @@ __attribute__((used, visibility("hidden"), no_sanitize_address)) Value esk_make_
     Segment *before = context->entry->captured;
     Segment *segment = once ? make_segment(context, frame, low, FLAG_OWN | FLAG_ONCE) : place_of(context, frame, low);
     if (segment != before) note_registers(segment, frame);
+    Value extent = dynamic_extent(context);
     Closure *continuation = allocate(context, sizeof *continuation + CONTINUATION_PARTS * sizeof(Value),
                                      head_of(TAG_PROCEDURE, 0, CONTINUATION_PARTS), TAG_PROCEDURE);
     continuation->entry = esk_continuation_entry;
     continuation->procedure = &continuation_row;
-    continuation->captured[CONTINUED_HANDLERS] = context->handlers;
-    continuation->captured[CONTINUED_WINDERS] = context->winders;
-    continuation->captured[CONTINUED_PARAMETERS] = context->parameters;
+    continuation->captured[CONTINUED_EXTENT] = extent;
     continuation->captured[CONTINUED_SEGMENT] = esk_make(TAG_CONTINUATION, (uint64_t)(uintptr_t)segment);
     context->reentered = 0;
     return esk_make(TAG_PROCEDURE, (uint64_t)(uintptr_t)continuation);
@@ -295,9 +313,10 @@ static inline _Noreturn void go_on(Context *context, const Closure *continuation
     Entry *entry = context->entry;
     if (!entry || to->place != entry->place)
         cannot_continue(context, esk_make(TAG_PROCEDURE, (uint64_t)(uintptr_t)continuation), to);
-    context->handlers = continuation->captured[CONTINUED_HANDLERS];
-    context->winders = continuation->captured[CONTINUED_WINDERS];
-    context->parameters = continuation->captured[CONTINUED_PARAMETERS];
+    const Value *extent = extent_of(continuation);
+    context->handlers = extent[EXTENT_HANDLERS];
+    context->winders = extent[EXTENT_WINDERS];
+    context->parameters = extent[EXTENT_PARAMETERS];
     context->reentered = 1;
     if (context->overflowing) esk_stack_restored(context, to->low);
     if (to->head.flags & FLAG_ONCE) leave_to(context, to, value);
@@ -317,8 +336,8 @@ _Noreturn void esk_throw(Context *context, Value target, Value value) {
 
 /* What most continuations do: nothing has to be left or entered on the way. Else it comes back. */
 void esk_continue(Context *context, const Closure *continuation, Value value) {
-    if (esk_eq(continuation->captured[CONTINUED_WINDERS], context->winders) &&
-        esk_eq(continuation->captured[CONTINUED_PARAMETERS], context->parameters))
+    const Value *extent = extent_of(continuation);
+    if (extent[EXTENT_WINDERS].bits == context->winders.bits && extent[EXTENT_PARAMETERS].bits == context->parameters.bits)
         go_on(context, continuation, value);
 }
 
@@ -331,15 +350,15 @@ static Value throw_near(Context *context, Value target, Value value) {
 
 static Value part_of(Context *context, const char *who, Value value, int part) {
     if (!is_continuation(value)) esk_wrong_type(context, who, 1, value, "a continuation");
-    return ((Closure *)esk_pointer(value))->captured[part];
+    return extent_of(esk_pointer(value))[part];
 }
 
 static Value winders_of(Context *context, Value value) {
-    return part_of(context, "%continuation-winders", value, CONTINUED_WINDERS);
+    return part_of(context, "%continuation-winders", value, EXTENT_WINDERS);
 }
 
 static Value parameters_of(Context *context, Value value) {
-    return part_of(context, "%continuation-parameters", value, CONTINUED_PARAMETERS);
+    return part_of(context, "%continuation-parameters", value, EXTENT_PARAMETERS);
 }
 
 const Primitive esk_continuation_primitives[] = {

@@ -180,8 +180,9 @@ typedef struct Segment {
     char frames[];
 } Segment;
 
-/* A continuation is a closure: what was in force when it was captured, and where to go on. */
-enum { CONTINUED_HANDLERS, CONTINUED_WINDERS, CONTINUED_PARAMETERS, CONTINUED_SEGMENT, CONTINUATION_PARTS };
+/* A continuation is a closure: what was in force when it was captured (lists, as a Values), and where to go on. */
+enum { CONTINUED_EXTENT, CONTINUED_SEGMENT, CONTINUATION_PARTS };
+enum { EXTENT_HANDLERS, EXTENT_WINDERS, EXTENT_PARAMETERS, EXTENT_PARTS };
 extern const void *esk_continuation_entry; /* of such closures: compiled code */
 
 /* What an entry from outside leaves on the stack (control.c). */

@@ -394,6 +394,7 @@ INLINE void mark_context(Context *context, Way way) {
         &context->differentiated_call, &context->environment, &context->started,
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) mark_values(&marker, way, fields[i], 1);
+    context->extent = ESK_NULL; /* made again where it is needed, rather than kept for that */
     mark(&marker, way, TAG_RECORD_TYPE, (uint64_t)(uintptr_t)context->error_type);
     for (Entry *entry = context->entry; entry; entry = entry->outer) {
         mark_values(&marker, way, entry->args, (uint64_t)entry->count);

@@ -196,6 +196,7 @@ typedef struct Context {
     /* what only the runtime itself uses */
     /* the procedure that the runtime raises errors through; null before the library is there */
     Value raise;
+    Value extent;            /* of the last continuation that was captured (continuation.c) */
     Value leave;             /* the library's, for a continuation that has to leave or enter dynamic extents on its way */
     Value input, output, error; /* the current ports, in step with the parameters of the library; set when first used */
     Value memory_error, stack_error; /* conditions made in advance, for when there is no room to make one */
