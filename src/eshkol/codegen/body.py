@@ -105,7 +105,7 @@ class Body(ValueWriter):
                 env[variable] = self.boxed(env[variable])
         whole = writer.once or self.again is not None or any(v.assigned for v in variables)
         rest = None if whole else rest_of(clause.body)
-        deep = registers().forgets and not writer.once and function.loops
+        deep = registers().forgets and function.loops and not (writer.once or self.module.is_quick)
         deep = deep and recurs_once(self.analysis, function, clause.body)
         # the beginning is where callers stand; but where the function ends with a call of itself, that is one
         self.is_deep = deep and (rest is None or part == REST or function.ends_with_itself)

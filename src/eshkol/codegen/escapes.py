@@ -33,7 +33,8 @@ def escape(node: Call, procedure: Node, args: Sequence[Node]) -> Node | None:
         case Global(cell=cell), [receiver]:
             if cell.library != CONTROL or cell.name not in CAPTURING or cell.assigned:
                 return None
-            return _left_to(node, procedure, receiver) or Call(node.place, Global(procedure.place, CAPTURED), [receiver])
+            captured = Call(node.place, Global(procedure.place, CAPTURED), [receiver])
+            return _left_to(node, procedure, receiver) or captured
     return None
 
 
