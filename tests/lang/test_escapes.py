@@ -113,7 +113,7 @@ def kinds(session: Session, text: str) -> list[str]:
     for node in nodes(forms):
         if isinstance(node, Escape):
             found.append("jump")
-        elif isinstance(node, Global) and node.cell.name in ("call/cc", "%call/ec"):
+        elif isinstance(node, Global) and node.cell.name in ("%call/cc", "%call/ec"):
             found.append(node.cell.name)
     return found
 
@@ -124,10 +124,10 @@ KINDS = {
     "(define (f l) (call/cc (lambda (k) (for-each (lambda (x) (if x (k x))) l) 2)))": "jump",
     "(define (f l) (call/cc (lambda (k) (let w ((l l)) (if (pair? l) (+ 1 (w (cdr l))) (k 1))))))": "%call/ec",
     # not: its value is needed, it is in a closure, it takes other than one value, it is changed
-    "(define (f x) (call/cc (lambda (k) (cons k 1))))": "call/cc",
-    "(define (f x) (call/cc (lambda (k) (lambda () (k 1)))))": "call/cc",
-    "(define (f x) (call/cc (lambda (k) (k 1 2))))": "call/cc",
-    "(define (f x) (call/cc (lambda (k) (set! k x) (k 1))))": "call/cc",
+    "(define (f x) (call/cc (lambda (k) (cons k 1))))": "%call/cc",
+    "(define (f x) (call/cc (lambda (k) (lambda () (k 1)))))": "%call/cc",
+    "(define (f x) (call/cc (lambda (k) (k 1 2))))": "%call/cc",
+    "(define (f x) (call/cc (lambda (k) (set! k x) (k 1))))": "%call/cc",
 }
 
 

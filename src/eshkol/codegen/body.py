@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from eshkol.codegen.arithmetic import COMPARISONS
 from eshkol.codegen.blocks import Block, Val
-from eshkol.codegen.functions import Analysis, LambdaFunction, calls_inside, rest_of
+from eshkol.codegen.functions import Analysis, LambdaFunction, calls_inside, recurs_once, rest_of
 from eshkol.codegen.nodes import Escape, Fix, LetValues, Prim
 from eshkol.codegen.passing import registers
 from eshkol.codegen.primitives import QUICK_ARGUMENTS
@@ -68,6 +68,7 @@ class Body(ValueWriter):
         self.escapes: dict[Variable, Destination] = {}
         self.again: tuple[Clause, Block] | None = None
         self.rest: tuple[Node, str, list[str]] | None = None  # what stands in a function of its own, that, its words
+        self.is_deep = False  # whether it returns to itself again and again
         self.polled = 0  # on the path that is being written: 1 for interrupts, 2 for the stack too
 
     # ---- whole functions ----------------------------------------------------------------------------------------
@@ -104,6 +105,10 @@ class Body(ValueWriter):
                 env[variable] = self.boxed(env[variable])
         whole = writer.once or self.again is not None or any(v.assigned for v in variables)
         rest = None if whole else rest_of(clause.body)
+        deep = registers().forgets and function.loops and not (writer.once or self.module.is_quick)
+        deep = deep and recurs_once(self.analysis, function, clause.body)
+        # the beginning is where callers stand; but where the function ends with a call of itself, that is one
+        self.is_deep = deep and (rest is None or part == REST or function.ends_with_itself)
         if rest is None or not function.loops:
             self.emit(clause.body, env, RETURN)
         elif part == REST:
@@ -138,7 +143,11 @@ class Body(ValueWriter):
 
     def deliver(self, value: Val, to: Destination, place: Place | None) -> None:
         writer = self.writer
-        if isinstance(to, Return):
+        if isinstance(to, Return) and self.is_deep:
+            self.module.called.add("returned")
+            words = [registers().context, f"i64 {value.tag}", f"i64 {value.bits}"]
+            writer.jump_to("@returned", words, place)
+        elif isinstance(to, Return):
             writer.close(f"ret %value {writer.pair(value)}")
         elif isinstance(to, Test):
             if value.tag.isdigit() and (value.tag != self.tags["BOOLEAN"] or value.bits.isdigit()):

@@ -189,7 +189,7 @@ go:
 $JUMP
 }
 
-; (%call/cc receiver): the receiver gets the continuation itself, a value that %throw takes
+; (%call/cc receiver): the receiver gets the continuation, a closure with the entry below
 define tailcc %value @"entry.%call/cc"($ENTRY) {
   %right = icmp eq i64 %count, 1
   br i1 %right, label %go, label %bad, !prof !0
@@ -227,6 +227,31 @@ call:
   %f = inttoptr i64 %p0 to ptr
   %v = musttail call tailcc %value @esk_call_cc($CONTEXT, ptr %f)
   ret %value %v
+}
+
+; a continuation. Where one cannot go on with it at once, the library's procedure gets it, and a list of the values.
+define tailcc %value @"entry.%continuation"($ENTRY) {
+  %one = icmp eq i64 %count, 1
+  br i1 %one, label %near, label %far, !prof !0
+near:
+  call void @esk_continue(ptr %ctx, ptr %self, i64 %t0, i64 %p0)
+  br label %far
+far:
+  %direct = alloca [4 x %value]
+  call void @stored(ptr %direct, i64 %t0, i64 %p0, i64 %t1, i64 %p1, i64 %t2, i64 %p2, i64 %t3, i64 %p3)
+  %list = call %value @esk_rest(ptr %ctx, i64 %count, i64 0, ptr %direct)
+  %bits = ptrtoint ptr %self to i64
+  %second = getelementptr i8, ptr %direct, i64 16
+  store %value %list, ptr %second
+  store i64 $TAG_PROCEDURE, ptr %direct
+  %first = getelementptr i8, ptr %direct, i64 8
+  store i64 %bits, ptr %first
+  %leave = getelementptr i8, ptr %ctx, i64 $Context.leave
+  %tf = load i64, ptr %leave
+  %leave_bits = getelementptr i8, ptr %leave, i64 8
+  %pf = load i64, ptr %leave_bits
+  %n = add i64 0, 2
+$JUMP
 }
 
 ; from C

@@ -1,7 +1,8 @@
-"""Continuations that are only left to.
+"""Calls of call/cc, and continuations that are only left to.
 
-Comes in: a call of call/cc with a lambda, simplified. Goes out, where the continuation is called, with one value, and
-nothing else is done with it, so that nobody has it any more when the lambda has ended:
+Comes in: a call of call/cc, simplified. Goes out: a call of the primitive that captures; or where its argument is a
+lambda that calls the continuation, with one value, and does nothing else with it, so that nobody has it any more when
+the lambda has ended:
 
 - an `Escape`, if every such call stands in the code of the function that call/cc is called in: there it is a place to
   jump to. Handlers, winders and parameters are then the same at both places, for what changes them takes procedures,
@@ -21,16 +22,26 @@ from eshkol.lang.core import Call, Cell, Clause, Global, Lambda, Local, Node, Va
 CONTROL = "(eshkol control)"
 CAPTURING = frozenset({"call/cc", "call-with-current-continuation"})
 LEAVING = Cell(CONTROL, "%leave")  # which those refer to, so that it is there
+CAPTURED = Cell(PRIMITIVES, "%call/cc", primitive=True)  # what those call, and nothing else
 ESCAPING = Cell(PRIMITIVES, "%call/ec", primitive=True)
 CHANGING = "%set-"  # what the names of primitives begin with that change handlers, winders and parameters
 
 
 def escape(node: Call, procedure: Node, args: Sequence[Node]) -> Node | None:
-    """What a call is if its continuation is one that is only left to."""
+    """What a call of call/cc becomes; None where it is no such call."""
     match procedure, args:
-        case Global(cell=cell), [Lambda(clauses=[Clause(params=[variable], rest=None, body=body)]) as receiver]:
-            if cell.library != CONTROL or cell.name not in CAPTURING or cell.assigned or variable.assigned:
+        case Global(cell=cell), [receiver]:
+            if cell.library != CONTROL or cell.name not in CAPTURING or cell.assigned:
                 return None
+            captured = Call(node.place, Global(procedure.place, CAPTURED), [receiver])
+            return _left_to(node, procedure, receiver) or captured
+    return None
+
+
+def _left_to(node: Call, procedure: Global, receiver: Node) -> Node | None:
+    """What it is if its continuation is one that is only left to."""
+    match receiver:
+        case Lambda(clauses=[Clause(params=[variable], rest=None, body=body)]) if not variable.assigned:
             calls = _calls(variable, body)
             if calls is None:
                 return None

@@ -83,6 +83,11 @@ class LambdaFunction:
         return self.escapes and not self.free
 
     @property
+    def ends_with_itself(self) -> bool:
+        """Whether it calls itself as the last thing that it does."""
+        return any(region is not None and region.within(self.region) for region, _ in self.calls)
+
+    @property
     def is_plain(self) -> bool:
         """Whether it calls nothing but primitives: then it has no loops, either."""
         stack: list[Node] = [self.code]
@@ -346,6 +351,36 @@ def calls_inside(analysis: Analysis, node: Node, last: bool = True) -> bool:
         case Lambda():
             return False
     return any(calls_inside(analysis, inner, False) for inner in children(node))
+
+
+def recurs_once(analysis: Analysis, function: LambdaFunction, node: Node) -> bool:
+    """Whether a function waits for itself, on each path once: then its calls lie deep in one another, and return one
+    after the other. Where it does so more often, in a tree of calls, most are not deep."""
+
+    def waits(node: Node, last: bool) -> int:
+        match node:
+            case Call(procedure=procedure, args=args):
+                inner = sum(waits(arg, False) for arg in args)
+                return inner + (not last and analysis.known(procedure) is function)
+            case If(test=test, then=then, otherwise=otherwise):
+                return waits(test, False) + max(waits(then, last), waits(otherwise, last))
+            case Seq(items=items):
+                return sum(waits(item, False) for item in items[:-1]) + waits(items[-1], last)
+            case Let(values=values, body=body):
+                return sum(waits(value, False) for value in values) + waits(body, last)
+            case LetValues(value=value, body=body):
+                return waits(value, False) + waits(body, last)
+            case Fix(lambdas=lambdas, body=body):
+                found = waits(body, last)
+                for code in lambdas:
+                    if (label := analysis.functions[code]).inside:
+                        found += waits(code.clauses[0].body, last) * (2 if label.loops else 1)
+                return found
+            case Lambda():
+                return 0
+        return sum(waits(inner, False) for inner in children(node))
+
+    return waits(node, True) == 1
 
 
 def rest_of(body: Node) -> Node | None:

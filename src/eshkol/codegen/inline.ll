@@ -27,6 +27,16 @@ slow:
   ret ptr %fresh
 }
 
+; Returns from a recursion that is deep. x86-64 processors remember some sixteen calls that they are in; each further
+; return is one that they did not foresee, which takes four times as long as a jump whose target was the same before. So
+; this is a jump: movq %rdi, %rax; movq %rsi, %rdx; popq %rcx; addq $8, %rsp; jmpq *%rcx, in front of what means the same. Weak: what LLVM
+; finds out about its arguments must not make it pass others.
+define weak hidden tailcc %value @returned(ptr swiftself %ctx, i64 %t, i64 %p) noinline prologue [13 x i8] c"\48\89\F8\48\89\F2\59\48\83\C4\08\FF\E1" {
+  %a = insertvalue %value undef, i64 %t, 0
+  %v = insertvalue %value %a, i64 %p, 1
+  ret %value %v
+}
+
 define internal void @poll(ptr %ctx) alwaysinline {
   %frame = call ptr @llvm.frameaddress.p0(i32 0)
   %slot = getelementptr i8, ptr %ctx, i64 $Context.stack_limit

@@ -37,6 +37,7 @@ RUNTIME = {  # functions of the runtime that compiled code calls: result, parame
     "esk_spread_values": ("i64", "ptr, i64, i64, ptr", ""),
     "esk_python_called": ("%value", "ptr, ptr, ptr, i64", ""),
     "esk_call_cc": ("tailcc %value", "$context, ptr", ""),
+    "esk_continue": ("void", "ptr, ptr, i64, i64", ""),
     "esk_less": ("i64", WORDS_2, "cold"),
     "esk_less_equal": ("i64", WORDS_2, "cold"),
     "esk_greater": ("i64", WORDS_2, "cold"),

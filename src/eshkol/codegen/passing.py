@@ -21,12 +21,13 @@ class Registers(NamedTuple):
     context: str  # the context, as parameter and as argument
     number: int  # of registers for the words
     preserves: bool  # whether LLVM's preserve_mostcc leaves the registers of arguments as they are
+    forgets: bool  # whether returns to many calls that lie in one another are better jumps (inline.ll)
 
 
 # The context stays in one register that every procedure leaves as it is (r13, which LLVM has for "self"), so that
 # nobody stores it or passes it on; the others are those of the C convention. AArch64 has registers enough.
-X86_64 = Registers("ptr swiftself %ctx", 7, True)
-AARCH64 = Registers("ptr %ctx", 8, False)
+X86_64 = Registers("ptr swiftself %ctx", 7, True, True)
+AARCH64 = Registers("ptr %ctx", 8, False, False)
 DOUBLES = 8  # registers for doubles, on both kinds
 DIRECT = tuple(f"i64 %{word}{i}" for i in range(4) for word in "tp")
 

@@ -41,6 +41,7 @@ LINK_FLAGS = ("-pthread", "-Wl,--gc-sections", "-Wl,-z,noexecstack")
 SHARED_FLAGS = ("-shared", "-Wl,--no-undefined")
 ENTRIES_HERE = """
 @esk_python_entry = hidden constant ptr @"entry.%python-procedure"
+@esk_continuation_entry = hidden constant ptr @"entry.%continuation"
 """
 MARK = "made-by-eshkol-build"  # a file in folders that builds put files together in
 ABANDONED = 24 * 3600  # seconds after which nobody works in such a folder any more

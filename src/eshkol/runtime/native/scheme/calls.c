@@ -27,8 +27,10 @@ const Primitive esk_calls_primitives[] = {
     {"call-with-values", "(call-with-values producer consumer)", 2, 2, CALL_ENTRY, NULL,
      "Calls the producer without arguments and the consumer with the values that it returns."},
     {"%call/cc", "(%call/cc receiver)", 1, 1, CALL_ENTRY, NULL,
-     "Calls the receiver with the bare continuation, for %throw."},
+     "Calls the receiver with the continuation, a procedure."},
     {"%call/ec", "(%call/ec receiver)", 1, 1, CALL_ENTRY, NULL,
      "The same for a continuation that nothing goes on with once the receiver has returned or was left."},
+    {"%continuation", "(%continuation value ...)", 0, -1, CALL_ENTRY, NULL,
+     "What continuations are made of: goes on with the values where one was captured."},
     {0},
 };

@@ -29,21 +29,21 @@
 
 #include <alloca.h>
 
-/* The stack is copied word by word where frames lie that others watch over. */
+/* The stack is copied word by word where frames lie that others watch over: four at a time, the last ones perhaps twice. */
 __attribute__((no_sanitize_address)) static inline void copy_words(char *to, const char *from, uint64_t bytes) {
-    uint64_t *target = (uint64_t *)(void *)to;
-    const uint64_t *source = (const uint64_t *)(const void *)from;
-    for (uint64_t i = 0; i < bytes / 8; i++) target[i] = source[i];
-}
-
-/* An address below the frame of the caller. */
-__attribute__((noinline)) static char *stack_pointer(void) {
-    return (char *)((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)7);
+    typedef struct { uint64_t words[4]; } Words;
+    if (bytes < sizeof(Words)) {
+        for (uint64_t i = 0; i < bytes; i += 8) *(uint64_t *)(void *)(to + i) = *(const uint64_t *)(const void *)(from + i);
+        return;
+    }
+    const uint64_t last = bytes - sizeof(Words);
+    for (uint64_t i = 0; i < last; i += sizeof(Words)) *(Words *)(void *)(to + i) = *(const Words *)(const void *)(from + i);
+    *(Words *)(void *)(to + last) = *(const Words *)(const void *)(from + last);
 }
 
 /* ---- shared frames ---------------------------------------------------------------------------------------------- */
 
-__thread Context *esk_current;
+__thread Context *esk_current FEW_OF_THREAD;
 
 /* Called by the stub: where to return to. */
 __attribute__((used, visibility("hidden"))) const char *esk_leave_segment(void) {
@@ -119,79 +119,132 @@ static inline const uint64_t *saved_registers(const Frame *frame) {
 #endif
 
 _Static_assert(offsetof(Closure, entry) == 8, "esk_call_cc reads the entry of a closure");
-_Static_assert(SAVED + 1 <= CALLEE_SAVED, "a continuation has room for the registers, and for the frame pointer");
+_Static_assert(SAVED + 1 == CALLEE_SAVED, "a segment has the registers, and the frame pointer behind them");
 _Noreturn void esk_resume(const uint64_t *registers, char *low, const char *back, Value);
 
 enum { PIECE = 2048 /* bytes: more than this is shared in two parts, so that it need not be copied again and again */ };
 
 /* Most are small, and there is room. */
-static inline void *allocate(Context *context, uint64_t bytes) {
+static inline void *allocate(Context *context, uint64_t bytes, uint64_t head, int type) {
     Bump *bump = &context->bump[bytes <= 8 * SMALL_WORDS ? bytes / 8 : 0]; /* there is none of no words */
-    if (bump->next == bump->end) return esk_allocate(context, bytes, TAG_CONTINUATION);
-    Object *object = (Object *)(void *)bump->next;
-    bump->next += bytes;
-    *object = (Object){.type = TAG_CONTINUATION};
+    void *object = bump->next;
+    if (bump->next == bump->end) object = esk_allocate(context, bytes, type);
+    else bump->next += bytes;
+    memcpy(object, &head, sizeof head);
     return object;
 }
 
-/* What lies from `low` on, in the frame that `callee` returns to and all above it, as a segment; or what is shared
- * already, where that frame is among it. */
-__attribute__((no_sanitize_address)) static inline Segment *share(Context *context, Frame *callee, char *low) {
+static inline uint64_t head_of(int type, int flags, uint32_t count) {
+    Object object = {.type = (uint8_t)type, .flags = (uint8_t)flags, .count = count};
+    uint64_t head;
+    memcpy(&head, &object, sizeof head);
+    return head;
+}
+
+/* What lies from `low` on, in the frame that `callee` returns to and all above it that is not shared yet. */
+__attribute__((no_sanitize_address)) static inline Segment *make_segment(Context *context, const Frame *callee,
+                                                                        char *low, int flags) {
     Entry *entry = context->entry;
     Segment *parent = entry->captured;
-    char *outer = (char *)callee->caller, *end = parent ? parent->low : entry->base;
-    if (callee->back == esk_underflow || callee->caller <= callee || outer >= end || (uintptr_t)outer & 7)
-        return parent;
-    uint64_t bytes = (uint64_t)(end - low);
-    Segment *segment = allocate(context, sizeof *segment + bytes);
-    segment->head.flags = FLAG_SEGMENT;
+    char *end = parent ? parent->low : entry->base;
+    uint64_t bytes = flags & FLAG_ONCE ? 0 : (uint64_t)(end - low);
+    uint32_t depth = parent ? parent->head.count + 1 : 1;
+    Segment *segment = allocate(context, sizeof *segment + bytes, head_of(TAG_CONTINUATION, flags, depth), TAG_CONTINUATION);
     segment->parent = parent;
     segment->back = callee->back;
-    segment->depth = parent ? parent->depth + 1 : 1;
     segment->low = low;
+    segment->place = entry->place;
     segment->bytes = bytes;
     copy_words(segment->frames, low, bytes);
-    callee->back = esk_underflow;
-    entry->captured = segment;
     return segment;
 }
 
-__attribute__((no_sanitize_address)) static inline Segment *share_all(Context *context, Frame *callee, char *low) {
+/* From now on the segment stands on the stack: who returns to it comes by the stub. */
+static inline void push_segment(Context *context, Frame *callee, Segment *segment) {
+    callee->back = esk_underflow;
+    context->entry->captured = segment;
+}
+
+/* Whether the frame that `callee` returns to can be shared: it is there as a whole. */
+static inline bool is_whole(const Context *context, const Frame *callee) {
+    const Segment *parent = context->entry->captured;
+    const char *outer = (const char *)callee->caller, *end = parent ? parent->low : context->entry->base;
+    return callee->back != esk_underflow && callee->caller > callee && outer < end && !((uintptr_t)outer & 7);
+}
+
+/* Where the frames to be shared are many, those further out become a part of their own. */
+__attribute__((no_sanitize_address)) static inline void share_far(Context *context, Frame *callee) {
     char *end = context->entry->captured ? context->entry->captured->low : context->entry->base;
+    if (end - (char *)callee <= 2 * PIECE) return;
     Frame *far = callee;
     while (far->caller > far && (char *)far->caller < end && (char *)far->caller - (char *)callee < PIECE)
         far = far->caller;
-    if (far != callee && far->caller > far && end - (char *)far->caller > PIECE)
-        share(context, far, (char *)far->caller);
-    return share(context, callee, low);
+    if (far == callee || !(far->caller > far) || end - (char *)far->caller <= PIECE || !is_whole(context, far)) return;
+    Segment *segment = make_segment(context, far, (char *)far->caller, FLAG_PART);
+    memset(segment->registers, 0, sizeof segment->registers);
+    push_segment(context, far, segment);
 }
 
 /* ---- capture and throw ------------------------------------------------------------------------------------------ */
+
+static const Procedure continuation_row = {
+    .name = "continuation", .signature = "(continuation value ...)", .min = 0, .max = -1,
+};
+
+static inline bool is_continuation(Value value) {
+    return esk_is(value, TAG_PROCEDURE) && ((Closure *)esk_pointer(value))->procedure == &continuation_row;
+}
+
+/* Where to go on when `frame` returns, with the stack pointer at `low` then. What is captured in tail position is where
+ * the program goes on that was captured before: the registers are those again, too. */
+__attribute__((no_sanitize_address)) static inline Segment *place_of(Context *context, Frame *frame, char *low) {
+    Segment *captured = context->entry->captured;
+    if (frame->back == esk_underflow && captured->low == low && !(captured->head.flags & FLAG_PART)) return captured;
+    share_far(context, frame);
+    bool shared = is_whole(context, frame);
+    Segment *segment = make_segment(context, frame, low, shared ? 0 : FLAG_OWN);
+    if (shared) push_segment(context, frame, segment);
+    return segment;
+}
+
+static inline void note_registers(Segment *segment, const Frame *frame) {
+    const uint64_t *registers = saved_registers(frame);
+    for (int i = 0; i < SAVED; i++) segment->registers[i] = registers[i];
+    segment->registers[SAVED] = (uint64_t)(uintptr_t)frame->caller;
+}
+
+/* Handlers, winders and parameters as one object, which most captures find as the last one left it. */
+static inline Value dynamic_extent(Context *context) {
+    const Values *known = esk_pointer(context->extent);
+    if (known && known->items[EXTENT_HANDLERS].bits == context->handlers.bits &&
+        known->items[EXTENT_WINDERS].bits == context->winders.bits &&
+        known->items[EXTENT_PARAMETERS].bits == context->parameters.bits)
+        return context->extent;
+    const Value parts[EXTENT_PARTS] = {context->handlers, context->winders, context->parameters};
+    return context->extent = esk_values(context, parts, EXTENT_PARTS);
+}
+
+static inline const Value *extent_of(const Closure *continuation) {
+    return ((const Values *)esk_pointer(continuation->captured[CONTINUED_EXTENT]))->items;
+}
 
 /* What is left to do where `frame` returns, with the stack pointer at `low` then. */
 __attribute__((used, visibility("hidden"), no_sanitize_address)) Value esk_make_continuation(Context *context,
                                                                                             Frame *frame, char *low) {
     bool once = context->once;
     context->once = 0;
-    Segment *segment = once ? NULL : share_all(context, frame, low);
-    uint64_t bytes = once ? 0 : (uint64_t)((segment ? segment->low : context->entry->base) - low);
-    Continuation *continuation = allocate(context, sizeof *continuation + bytes);
-    if (once) continuation->head.flags = FLAG_ONCE;
-    continuation->handlers = context->handlers;
-    continuation->winders = context->winders;
-    continuation->parameters = context->parameters;
-    continuation->entry = context->entry->id;
-    continuation->base = context->entry->form ? context->entry->base : NULL;
-    continuation->segment = segment;
-    continuation->back = frame->back;
-    continuation->low = low;
-    continuation->bytes = bytes;
-    const uint64_t *registers = saved_registers(frame);
-    for (int i = 0; i < SAVED; i++) continuation->registers[i] = registers[i];
-    continuation->registers[SAVED] = (uint64_t)(uintptr_t)frame->caller;
-    copy_words(continuation->slice, low, bytes);
+    Segment *before = context->entry->captured;
+    Segment *segment = once ? make_segment(context, frame, low, FLAG_OWN | FLAG_ONCE) : place_of(context, frame, low);
+    if (segment != before) note_registers(segment, frame);
+    Value extent = dynamic_extent(context);
+    Closure *continuation = allocate(context, sizeof *continuation + CONTINUATION_PARTS * sizeof(Value),
+                                     head_of(TAG_PROCEDURE, 0, CONTINUATION_PARTS), TAG_PROCEDURE);
+    continuation->entry = esk_continuation_entry;
+    continuation->procedure = &continuation_row;
+    continuation->captured[CONTINUED_EXTENT] = extent;
+    continuation->captured[CONTINUED_SEGMENT] = esk_make(TAG_CONTINUATION, (uint64_t)(uintptr_t)segment);
     context->reentered = 0;
-    return esk_object(continuation);
+    return esk_make(TAG_PROCEDURE, (uint64_t)(uintptr_t)continuation);
 }
 
 /* Frames that are left when memory has run out: what filled it must not be held by old words in the frames to come. The
@@ -200,109 +253,112 @@ __attribute__((no_sanitize_address, noinline)) void esk_wipe(char *from, char *t
     for (; from < to; from += 8) *(volatile uint64_t *)(void *)from = 0;
 }
 
-/* Called with its whole frame below the slice. The frames from `dead` on are left for ever. */
-__attribute__((noinline)) static _Noreturn void restore(const Continuation *continuation, const Segment *there,
-                                                        char *dead, Value value) {
-    esk_wipe(dead, continuation->low);
-    for (const Segment *segment = continuation->segment; segment != there; segment = segment->parent)
+/* Called with its whole frame below the segment's. The frames from `dead` on are left for ever. */
+__attribute__((noinline)) static _Noreturn void restore(const Segment *to, const Segment *there, char *dead,
+                                                        Value value) {
+    esk_wipe(dead, to->low);
+    for (const Segment *segment = to; segment != there; segment = segment->parent)
         copy_words(segment->low, segment->frames, segment->bytes);
-    copy_words(continuation->low, continuation->slice, continuation->bytes);
-    esk_resume(continuation->registers, continuation->low, continuation->back, value);
+    esk_resume(to->registers, to->low, to->back, value);
 }
 
-__attribute__((noinline)) static _Noreturn void descend(const Continuation *continuation, const Segment *there,
-                                                        bool wipe, Value value) {
-    char *here = stack_pointer(), *target = continuation->low - 1024;
+__attribute__((noinline)) static _Noreturn void descend(const Segment *to, const Segment *there, bool wipe,
+                                                        Value value) {
+    char *here = __builtin_frame_address(0), *target = to->low - 1024;
     if (here > target) {
         volatile char *room = alloca((size_t)(here - target));
         *room = 0;
         __asm__ volatile("" : : "r"(room) : "memory");
     }
-    restore(continuation, there, wipe ? __builtin_frame_address(0) : continuation->low, value);
+    restore(to, there, wipe ? __builtin_frame_address(0) : to->low, value);
 }
 
 /* The innermost segment that both have; null where that is none. */
 static const Segment *common(const Segment *one, const Segment *other) {
     while (one != other) {
-        if (one && (!other || one->depth >= other->depth)) one = one->parent;
+        if (one && (!other || one->head.count >= other->head.count)) one = one->parent;
         else other = other->parent;
     }
     return one;
 }
 
-/* Whether the frames of a continuation, whose entry has ended, belong where those of the entry at hand are. */
-static bool fits(const Context *context, const Continuation *continuation) {
-    const Entry *entry = context->entry;
-    return entry && entry->form && continuation->base == entry->base;
-}
-
-/* Go on with a continuation that has no frames of its own. Those shared below it, or from where it goes on, are
- * left now. */
-__attribute__((noinline)) static _Noreturn void leave_to(Context *context, const Continuation *continuation,
-                                                         Value value) {
+/* Go on where there are no frames of its own. Those shared below it, or from where it goes on, are left now. */
+__attribute__((noinline)) static _Noreturn void leave_to(Context *context, const Segment *to, Value value) {
     Segment *shared = context->entry->captured;
-    bool beside = continuation->back == esk_underflow;
-    while (shared && (shared->low < continuation->low || (shared->low == continuation->low && !beside)))
-        shared = shared->parent;
+    bool beside = to->back == esk_underflow;
+    while (shared && (shared->low < to->low || (shared->low == to->low && !beside))) shared = shared->parent;
     context->entry->captured = shared;
     if (context->failed) {
         context->failed = false;
-        esk_wipe(__builtin_frame_address(0), continuation->low);
+        esk_wipe(__builtin_frame_address(0), to->low);
     }
-    esk_resume(continuation->registers, continuation->low, continuation->back, value);
+    esk_resume(to->registers, to->low, to->back, value);
+}
+
+__attribute__((noinline, cold)) static _Noreturn void cannot_continue(Context *context, Value target,
+                                                                     const Segment *segment) {
+    bool runs = false;
+    for (Entry *entry = context->entry; entry; entry = entry->outer) runs |= segment->place == entry->place;
+    const char *why = runs ? "this continuation lies beyond a call from Python, which only a value or an "
+                             "exception leaves"
+                           : "this continuation belongs to a call from Python that has ended";
+    bool task = context->tasks != NULL; /* whose entry it is, or the thread's */
+    if (task) why = "this continuation lies beyond a parallel form, a future or a thread, which only a value or a "
+                    "condition leaves";
+    esk_fail(context, ERROR_CONTROL, "call/cc", why, 1, target);
+}
+
+static inline _Noreturn void go_on(Context *context, const Closure *continuation, Value value) {
+    const Segment *to = esk_pointer(continuation->captured[CONTINUED_SEGMENT]);
+    Entry *entry = context->entry;
+    if (!entry || to->place != entry->place)
+        cannot_continue(context, esk_make(TAG_PROCEDURE, (uint64_t)(uintptr_t)continuation), to);
+    const Value *extent = extent_of(continuation);
+    context->handlers = extent[EXTENT_HANDLERS];
+    context->winders = extent[EXTENT_WINDERS];
+    context->parameters = extent[EXTENT_PARAMETERS];
+    context->reentered = 1;
+    if (context->overflowing) esk_stack_restored(context, to->low);
+    if (to->head.flags & FLAG_ONCE) leave_to(context, to, value);
+    const Segment *there = common(to, entry->captured);
+    entry->captured = to->parent;
+    bool wipe = context->failed;
+    context->failed = false;
+    if (there == to && !wipe) /* all frames are there as they were */
+        esk_resume(to->registers, to->low, to->back, value);
+    descend(to, there, wipe, value);
 }
 
 _Noreturn void esk_throw(Context *context, Value target, Value value) {
-    if (!esk_is(target, TAG_CONTINUATION)) esk_wrong_type(context, "%throw", 1, target, "a continuation");
-    Continuation *continuation = esk_pointer(target);
-    if (!context->entry || (continuation->entry != context->entry->id && !fits(context, continuation))) {
-        bool runs = false;
-        for (Entry *entry = context->entry; entry; entry = entry->outer) runs |= continuation->entry == entry->id;
-        const char *why = runs ? "this continuation lies beyond a call from Python, which only a value or an "
-                                 "exception leaves"
-                               : "this continuation belongs to a call from Python that has ended";
-        bool task = context->tasks != NULL; /* whose entry it is, or the thread's */
-        if (task) why = "this continuation lies beyond a parallel form, a future or a thread, which only a value or a "
-                        "condition leaves";
-        esk_fail(context, ERROR_CONTROL, "call/cc", why, 1, target);
-    }
-    context->handlers = continuation->handlers;
-    context->winders = continuation->winders;
-    context->parameters = continuation->parameters;
-    context->reentered = 1;
-    esk_stack_restored(context, continuation->low);
-    if (continuation->head.flags & FLAG_ONCE) leave_to(context, continuation, value);
-    const Segment *there = common(continuation->segment, context->entry->captured);
-    context->entry->captured = continuation->segment;
-    bool wipe = context->failed;
-    context->failed = false;
-    if (there == continuation->segment && !continuation->bytes && !wipe) /* all frames are there as they were */
-        esk_resume(continuation->registers, continuation->low, continuation->back, value);
-    descend(continuation, there, wipe, value);
+    if (!is_continuation(target)) esk_wrong_type(context, "%throw", 1, target, "a continuation");
+    go_on(context, esk_pointer(target), value);
+}
+
+/* What most continuations do: nothing has to be left or entered on the way. Else it comes back. */
+void esk_continue(Context *context, const Closure *continuation, Value value) {
+    const Value *extent = extent_of(continuation);
+    if (extent[EXTENT_WINDERS].bits == context->winders.bits && extent[EXTENT_PARAMETERS].bits == context->parameters.bits)
+        go_on(context, continuation, value);
 }
 
 static Value throw(Context *context, Value continuation, Value value) { esk_throw(context, continuation, value); }
 
-/* What most continuations do: nothing has to be left or entered on the way. */
 static Value throw_near(Context *context, Value target, Value value) {
-    if (!esk_is(target, TAG_CONTINUATION)) return ESK_FALSE;
-    const Continuation *continuation = esk_pointer(target);
-    if (esk_eq(continuation->winders, context->winders) && esk_eq(continuation->parameters, context->parameters))
-        esk_throw(context, target, value);
+    if (is_continuation(target)) esk_continue(context, esk_pointer(target), value);
     return ESK_FALSE;
 }
 
-static Continuation *need_continuation(Context *context, const char *who, Value value) {
-    if (!esk_is(value, TAG_CONTINUATION)) esk_wrong_type(context, who, 1, value, "a continuation");
-    return esk_pointer(value);
+static Value part_of(Context *context, const char *who, Value value, int part) {
+    if (!is_continuation(value)) esk_wrong_type(context, who, 1, value, "a continuation");
+    return extent_of(esk_pointer(value))[part];
 }
 
 static Value winders_of(Context *context, Value value) {
-    return need_continuation(context, "%continuation-winders", value)->winders;
+    return part_of(context, "%continuation-winders", value, EXTENT_WINDERS);
 }
 
 static Value parameters_of(Context *context, Value value) {
-    return need_continuation(context, "%continuation-parameters", value)->parameters;
+    return part_of(context, "%continuation-parameters", value, EXTENT_PARAMETERS);
 }
 
 const Primitive esk_continuation_primitives[] = {

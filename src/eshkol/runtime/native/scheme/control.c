@@ -131,7 +131,10 @@ static Value call_primitive(Context *context, const Primitive *row, const Value 
 __attribute__((noinline)) static Value run(Context *context, Entry *entry, const Primitive *row, Value procedure) {
     entry->base = __builtin_frame_address(0);
     context->entry = entry;
-    if (entry->form) esk_clear_stack(); /* what an earlier form held there it holds no more */
+    if (entry->form) {
+        entry->place = (uint64_t)(uintptr_t)entry->base;
+        esk_clear_stack(); /* what an earlier form held there it holds no more */
+    }
     Value result = row ? call_primitive(context, row, entry->args, entry->count)
                        : esk_call(context, procedure, entry->args, entry->count);
     __asm__ volatile("" : : "r"(entry) : "memory"); /* no jump instead of the call */
@@ -150,7 +153,7 @@ static Value run_apart(Context *context, Entry *entry, const Primitive *row, Val
 static uint64_t enter(Context *context, const Primitive *row, Value procedure, const Value *args, int64_t count,
                       Value *result, bool unwinds, bool form) {
     Entry entry = {
-        .outer = context->entry, .id = ++context->entries, .args = args, .count = count,
+        .outer = context->entry, .place = ++context->entries << 1 | 1, .args = args, .count = count,
         .handlers = context->handlers, .winders = context->winders, .parameters = context->parameters,
         .outcome = procedure, /* alive while it runs */
         .fast_generation = context->fast_generation, .before = esk_current, .unwinds = unwinds, .form = form,
@@ -218,7 +221,7 @@ __attribute__((noinline)) static Value run_protected(Context *context, Entry *en
 
 bool esk_protect(Context *context, Value (*work)(Context *, void *), void *data, Value *result) {
     Entry entry = {
-        .outer = context->entry, .id = ++context->entries, .handlers = context->handlers, .winders = context->winders,
+        .outer = context->entry, .place = ++context->entries << 1 | 1, .handlers = context->handlers, .winders = context->winders,
         .parameters = context->parameters, .outcome = ESK_FALSE, .raise = context->raise, .before = esk_current,
         .fast_generation = context->fast_generation, .protects = context->entry != NULL,
     };
@@ -318,6 +321,7 @@ Context *esk_new_thread_context(Context *from) {
     context->heap = from->heap;
     use_heap(context);
     context->raise = from->raise;
+    context->leave = from->leave;
     context->input = from->input;
     context->output = from->output;
     context->error = from->error;
@@ -382,6 +386,11 @@ static Value set_raise(Context *context, Value procedure) {
     context->raise = procedure;
     return ESK_UNSPECIFIED;
 }
+static Value set_leave(Context *context, Value procedure) {
+    if (!esk_is(procedure, TAG_PROCEDURE)) esk_wrong_type(context, "%set-leave!", 1, procedure, "a procedure");
+    context->leave = procedure;
+    return ESK_UNSPECIFIED;
+}
 static Value uncaught(Context *context, Value condition) { esk_uncaught(context, condition); }
 static Value exit_to_host(Context *context, Value code) { esk_exit_to_host(context, code); }
 
@@ -396,6 +405,9 @@ const Primitive esk_control_primitives[] = {
     ESK_PRIMITIVE_1("%set-parameters!", "(%set-parameters! list)", set_parameters, "Installs this list of parameters."),
     ESK_PRIMITIVE_1("%set-raise!", "(%set-raise! procedure)", set_raise,
                     "The procedure that the runtime calls with each error object that it raises."),
+    ESK_PRIMITIVE_1("%set-leave!", "(%set-leave! procedure)", set_leave,
+                    "The procedure that is called with a continuation and the list of its values, where one cannot go on "
+                    "with it at once."),
     ESK_PRIMITIVE_1("%uncaught", "(%uncaught condition)", uncaught,
                     "Ends the innermost entry with a condition that nobody has handled."),
     ESK_PRIMITIVE_1("%exit-to-host", "(%exit-to-host code)", exit_to_host,

@@ -159,43 +159,39 @@ static inline void esk_unlock(Heap *heap) {
 }
 static inline bool esk_is_first(const Context *context) { return context->heap->first == context; }
 
-/* Frames that continuations share (continuation.c): those from `low` up to where the parent's begin, or to the entry.
+/* Where a program can go on (continuation.c): frames from `low` up to where the parent's begin, or to the entry, and what
+ * the registers must be there. Shared ones stand on the stack until they are returned to; FLAG_OWN: one that is only a
+ * continuation's, FLAG_ONCE: and without frames, which are there as long as it is used; FLAG_PART: shared frames behind
+ * others, of which it is not known what else they need, so that none goes on there.
  * An object of type TAG_CONTINUATION that no program ever sees. */
-enum { FLAG_SEGMENT = 128, FLAG_ONCE = 64 /* of a continuation whose frames are there as long as it is used */ };
-typedef struct Segment {
-    Object head;
-    struct Segment *parent;
-    const char *back;       /* the return address to the lowest of these frames */
-    uint64_t depth;         /* one more than the parent's */
-    char *low;
-    uint64_t bytes;
-    char frames[];
-} Segment;
-
-/* A captured continuation: registers, frames that are not shared, which are few or none, and the shared ones above. */
+enum { FLAG_OWN = 128, FLAG_ONCE = 64, FLAG_PART = 32 };
 #if defined(__aarch64__)
 enum { CALLEE_SAVED = 19 };
 #else
 enum { CALLEE_SAVED = 6 };
 #endif
-typedef struct {
-    Object head;
-    Value handlers, winders, parameters;
-    uint64_t entry;         /* its id */
-    const char *base;       /* of that entry, if another in its place can go on with it; else null */
-    Segment *segment;       /* or null */
-    const char *back;       /* where to go on: */
-    char *low;              /* with this stack pointer, which is also where the slice belongs, */
+typedef struct Segment {
+    Object head;            /* count: the depth, one more than the parent's */
+    struct Segment *parent; /* or null */
+    const char *back;       /* where to go on: the return address to the lowest of these frames, */
+    char *low;              /* with this stack pointer */
     uint64_t registers[CALLEE_SAVED]; /* and with these registers, the frame pointer last */
+    uint64_t place;         /* of its entry */
     uint64_t bytes;
-    char slice[];
-} Continuation;
+    char frames[];
+} Segment;
+
+/* A continuation is a closure: what was in force when it was captured (lists, as a Values), and where to go on. */
+enum { CONTINUED_EXTENT, CONTINUED_SEGMENT, CONTINUATION_PARTS };
+enum { EXTENT_HANDLERS, EXTENT_WINDERS, EXTENT_PARAMETERS, EXTENT_PARTS };
+extern const void *esk_continuation_entry; /* of such closures: compiled code */
 
 /* What an entry from outside leaves on the stack (control.c). */
 typedef struct Entry {
     struct Entry *outer;
     char *base;             /* the frames of this entry lie below */
-    uint64_t id;
+    uint64_t place;         /* a number that no other entry has, or where the frames of one begin that is a form's: the
+                             * next form, whose begin there too, can go on with its continuations */
     const Value *args;
     int64_t count;
     Segment *captured;      /* the innermost shared frames that are on the stack as they were captured */
@@ -309,7 +305,12 @@ static inline void esk_end_fast(Context *context, uint64_t before) {
 }
 
 /* continuation.c */
-extern __thread Context *esk_current; /* whose entry this thread runs */
+#if defined(__GLIBC__)
+#define FEW_OF_THREAD __attribute__((tls_model("initial-exec"))) /* found without a call; there is room for a few bytes */
+#else
+#define FEW_OF_THREAD
+#endif
+extern __thread Context *esk_current FEW_OF_THREAD; /* whose entry this thread runs */
 extern const char esk_underflow[];    /* the return address in place of those to shared frames */
 void esk_wipe(char *from, char *to); /* frames that will never be returned to */
 

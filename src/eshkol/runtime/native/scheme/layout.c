@@ -56,7 +56,7 @@ const struct { const char *name; int64_t value; } esk_layout[] = {
     OFFSET(Context, stack_limit) OFFSET(Context, extra) OFFSET(Context, handlers) OFFSET(Context, winders)
     OFFSET(Context, parameters) OFFSET(Context, once) OFFSET(Context, cards) OFFSET(Context, bump)
     OFFSET(Context, spill)
-    OFFSET(Context, raise) OFFSET(Context, input) OFFSET(Context, output) OFFSET(Context, error)
+    OFFSET(Context, raise) OFFSET(Context, leave) OFFSET(Context, input) OFFSET(Context, output) OFFSET(Context, error)
     OFFSET(Context, interrupted) OFFSET(Context, inside)
     OFFSET(Context, extra_count) OFFSET(Context, identities)
     OFFSET(Context, host_data) OFFSET(Context, host)

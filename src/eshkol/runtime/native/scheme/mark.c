@@ -256,15 +256,11 @@ INLINE void trace(Marker *marker, Way way, Object *object) {
         mark_values(marker, way, ((Closure *)object)->captured, object->count);
         return;
     case TAG_CONTINUATION: {
-        Continuation *continuation = (Continuation *)object;
         Segment *segment = (Segment *)object;
-        bool shared = object->flags & FLAG_SEGMENT;
-        mark(marker, way, TAG_CONTINUATION, (uint64_t)(uintptr_t)(shared ? segment->parent : continuation->segment));
-        mark_code(marker->heap, way, (uint64_t)(uintptr_t)(shared ? segment->back : continuation->back));
-        if (!shared) mark_values(marker, way, &continuation->handlers, 3);
+        mark(marker, way, TAG_CONTINUATION, (uint64_t)(uintptr_t)segment->parent);
+        mark_code(marker->heap, way, (uint64_t)(uintptr_t)segment->back);
         finish(*marker, way);
-        if (shared) mark_words(marker->heap, way, segment->frames, segment->frames + segment->bytes);
-        else mark_words(marker->heap, way, (char *)&continuation->registers, continuation->slice + continuation->bytes);
+        mark_words(marker->heap, way, (char *)&segment->registers, segment->frames + segment->bytes);
         const Object *holder = marker->holder;
         *marker = begin(marker->heap, way);
         marker->holder = holder;
@@ -394,11 +390,12 @@ INLINE void mark_young_ephemerons(Marker *marker, Way way) {
 INLINE void mark_context(Context *context, Way way) {
     Marker marker = begin(context->heap, way);
     Value *fields[] = {
-        &context->handlers, &context->winders, &context->parameters, &context->raise,
+        &context->handlers, &context->winders, &context->parameters, &context->raise, &context->leave,
         &context->input, &context->output, &context->error, &context->memory_error, &context->stack_error,
         &context->differentiated_call, &context->environment, &context->started,
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) mark_values(&marker, way, fields[i], 1);
+    context->extent = ESK_NULL; /* made again where it is needed, rather than kept for that */
     mark(&marker, way, TAG_RECORD_TYPE, (uint64_t)(uintptr_t)context->error_type);
     for (Entry *entry = context->entry; entry; entry = entry->outer) {
         mark_values(&marker, way, entry->args, (uint64_t)entry->count);

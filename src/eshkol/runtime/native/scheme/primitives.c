@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define X(file) extern const Primitive esk_##file##_primitives[];
 ESK_PRIMITIVE_FILES(X)
@@ -23,6 +24,7 @@ typedef struct {
 } Known;
 
 const void *esk_primitive_entries[4];
+const void *esk_continuation_entry;
 static Known *all;
 static int64_t total;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -68,6 +70,7 @@ static Known *find(const Primitive *row) {
 void esk_set_primitive_entry(const Primitive *row, const void *entry) {
     Known *known = find(row);
     if (known) known->closure.entry = entry;
+    if (!strcmp(row->name, "%continuation")) esk_continuation_entry = entry;
 }
 
 Value esk_primitive_procedure(Context *context, const Primitive *row) {

@@ -210,6 +210,8 @@ typedef struct Context {
     /* what only the runtime itself uses */
     /* the procedure that the runtime raises errors through; null before the library is there */
     Value raise;
+    Value extent;            /* of the last continuation that was captured (continuation.c) */
+    Value leave;             /* the library's, for a continuation that has to leave or enter dynamic extents on its way */
     Value input, output, error; /* the current ports, in step with the parameters of the library; set when first used */
     Value memory_error, stack_error; /* conditions made in advance, for when there is no room to make one */
     RecordType *error_type;  /* of error objects: kind (a symbol), message (a string), irritants (a list), who (a symbol
@@ -428,10 +430,12 @@ Value esk_rest(Context *, int64_t count, int64_t from, const Value direct[DIRECT
 /* apply: the last is a list */
 int64_t esk_spread(Context *, const Value *args, int64_t count, Value direct[DIRECT_ARGUMENTS]);
 
-/* continuation.c: esk_capture returns a CONTINUATION; and again, with context->reentered set, each time a value is
- * thrown to it. esk_call_cc is compiled code's (entries.ll). */
+/* continuation.c: esk_capture returns a continuation; and again, with context->reentered set, each time a value is
+ * thrown to it. esk_call_cc is compiled code's (entries.ll); so is esk_continue, which comes back where a continuation
+ * cannot be gone on with at once. */
 Value esk_capture(Context *);
 extern const char esk_call_cc[];
+void esk_continue(Context *, const Closure *continuation, Value);
 _Noreturn void esk_throw(Context *, Value continuation, Value value);
 
 extern const char *const esk_tag_words[];     /* layout.c: what a person calls each type */
