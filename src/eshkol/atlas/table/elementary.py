@@ -160,13 +160,19 @@ def _exp(x: ElementaryValue) -> ElementaryValue:
     """
     f = format_of(x)
     spare = f.bias // 2
-    bounded = x.max(EXP_LOW[x.ty]).min(EXP_HIGH[x.ty])
-    k, r = _reduced(bounded, f.bias + spare)
-    y = r.polynomial([c * 2.0**-spare for c in QUICK_EXP[x.ty]])
+    low = x.below(EXP_LOW[x.ty]).select(EXP_LOW[x.ty], x)  # NaN stays
+    k, r = _reduced(low.min(EXP_HIGH[x.ty]), f.bias + spare)
+    y = _exponential_of_rest(r, 2.0**-spare)
     half = (k << (f.mantissa - 1)) & ~((1 << f.mantissa) - 1)  # of k, as the exponent of a float
     rest = (k << f.mantissa) - half
-    scale = x.below(EXP_LEAST[x.ty]).select(0.0, half.bits(x.ty))
-    return x.is_nan().select(x, (y.bits(f.signed) + rest).bits(x.ty) * scale)
+    scale = x.at_least(EXP_LEAST[x.ty]).select(half.bits(x.ty), low - low)  # 0 or NaN
+    return (y.bits(f.signed) + rest).bits(x.ty) * scale
+
+
+def _exponential_of_rest(r: ElementaryValue, scale: float) -> ElementaryValue:
+    """scale e^r for |r| ≤ ln 2 / 2: the first step alone, so that its rounding is the only one that counts."""
+    first, *others = (c * scale for c in QUICK_EXP[r.ty])
+    return r.fma(r.polynomial(others), first)
 
 
 def _exp2(x: ElementaryValue) -> ElementaryValue:
@@ -316,8 +322,7 @@ def _logarithm(k: ElementaryValue, f: ElementaryValue, extra: ElementaryValue | 
         s, half = f / (f + 2.0), square * 0.5
         z = s * s
         rest = s.fma(z.fma(z.polynomial(LOG_F64), half), rest) - half
-    high, low = fast_two_sum(k * ln2_high, f)
-    return high + (low + rest)
+    return k.fma(ln2_high, f + rest)  # where k is not 0, the sum is no greater than the result: two small errors
 
 
 def _log(x: ElementaryValue) -> ElementaryValue:

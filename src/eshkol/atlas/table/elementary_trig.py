@@ -3,7 +3,7 @@
 Angles are reduced to r_high + r_low within about ±π/4 and a quadrant: by Cody and Waite (π/2 in three parts) up to
 2^17 (F32) or 2^20 (F64). What is above goes, in a branch of its own that ends with the result, by Payne and Hanek: the
 angle's integer mantissa times the bits of 2/π from where they matter, modulo 4, in integer words of the float's own
-width. Sines and cosines in F32 of angles below do without the low part: half the instructions, and within 1.5 ulp.
+width. Sines and cosines of angles below do without the low part: half the instructions, and within 1.5 ulp.
 
 Coefficients: see `elementary.py`.
 """
@@ -19,7 +19,6 @@ from eshkol.atlas.table.elementary_code import (
     fast_two_sum,
     format_of,
     two_product,
-    two_sum,
     with_sign,
 )
 from eshkol.atlas.types import Type
@@ -43,6 +42,16 @@ COS = {
         2.0875721649380815e-09, -1.1359560353888314e-11,
     ),
 }  # fmt: skip
+# (tan(r) / r - 1) / z at z = r², for |r| ≤ π/4; weight z r / tan(r). Errors 2^-29.5 and 2^-55.6.
+TAN = {
+    F32: (0.3333335, 0.13332674, 0.054059178, 0.02128451, 0.010832589, 9.082084e-05, 0.0043767984),
+    F64: (
+        0.3333333333333301, 0.13333333333392597, 0.053968253934708506, 0.021869489453058655, 0.008863221009713167,
+        0.0035922747168957033, 0.0014548347234860624, 0.0005947762333311724, 0.00022314938201994678, 0.00013507648803763977,
+        -2.4503358262837852e-05, 8.784631304176433e-05, -4.406743267658625e-05, 2.0680848481765403e-05,
+    ),
+}  # fmt: skip
+TAN_GROWTH = 1.5  # 1 + TAN_GROWTH z is 1 + tan²(r), to a tenth
 # (atan(q) / q - 1) / z at z = q², for 0 ≤ q ≤ 1; weight z. Errors 2^-28.7 and 2^-60.4.
 ATAN = {
     F32: (
@@ -152,12 +161,12 @@ def _moderate_angle(angle: ElementaryValue) -> tuple[ElementaryValue, Elementary
     rounded = angle.fma(TWO_OVER_PI, f.magic)
     count = rounded - f.magic
     product, product_low = two_product(count, angle.lift(second))
-    r, rest = two_sum(count.fma(-first, angle), -product)
+    r, rest = fast_two_sum(count.fma(-first, angle), -product)  # the first is a multiple of the other's last place
     return rounded.bits(f.unsigned), r, count.fma(-third, rest - product_low)
 
 
 def _rounded_angle(angle: ElementaryValue) -> tuple[ElementaryValue, ElementaryValue]:
-    """(quadrant, r) of the same angle in F32: r is rounded twice, which a sine of it sees as less than one ulp."""
+    """(quadrant, r) of the same angle: r is rounded twice, which a sine of it sees as less than one ulp."""
     f, (first, second, third) = format_of(angle), COUNT_PARTS[angle.ty]
     rounded = angle.fma(TWO_OVER_PI, f.magic)
     count = rounded - f.magic
@@ -228,7 +237,7 @@ def sine(x: ElementaryValue) -> ElementaryValue:
         value = (quadrant & 1).equals(0).select(s[0] + s[1], c[0] + c[1])
         return _signed_as(_flip(value, quadrant), x)
 
-    return _of_angle(x, finished, quick if x.ty is F32 else None)
+    return _of_angle(x, finished, quick)
 
 
 def cosine(x: ElementaryValue) -> ElementaryValue:
@@ -241,25 +250,21 @@ def cosine(x: ElementaryValue) -> ElementaryValue:
         value = (quadrant & 1).equals(0).select(c[0] + c[1], s[0] + s[1])
         return _flip(value, quadrant + 1)
 
-    return _of_angle(x, finished, quick if x.ty is F32 else None)
+    return _of_angle(x, finished, quick)
 
 
 def tangent(x: ElementaryValue) -> ElementaryValue:
-    """sin / cos, or -cos / sin, both in two parts; the quotient is corrected by its remainder."""
-    f = format_of(x)
+    """The tangent of what is left, r + r³ p(r²) with what r lost times about 1 + tan²; -1 of it in odd quadrants.
+
+    Rounded once where it is the result, and twice where its reciprocal is: within 1.8 ulp.
+    """
 
     def finished(quadrant: ElementaryValue, r: ElementaryValue, r_low: ElementaryValue) -> ElementaryValue:
-        s, s_low = fast_two_sum(*_sine(r, r_low))
-        c, c_low = fast_two_sum(*_cosine(r, r_low))
-        even = (quadrant & 1).equals(0)
-        top, top_low = even.select(s, -c), even.select(s_low, -c_low)
-        bottom, bottom_low = even.select(c, s), even.select(c_low, s_low)
-        reciprocal = 1.0 / bottom
-        quotient = top * reciprocal
-        remainder = (-quotient).fma(bottom_low, (-quotient).fma(bottom, top) + top_low)
-        return _signed_as(remainder.fma(reciprocal, quotient), x)
+        z = r * r
+        grown = (r * z).fma(z.polynomial(TAN[x.ty]), r_low * z.fma(TAN_GROWTH, 1.0)) + r
+        return _signed_as((quadrant & 1).equals(0).select(grown, -1.0 / grown), x)
 
-    return abs(x).below(2.0 ** -(f.mantissa + 3)).select(x, _of_angle(x, finished))
+    return _of_angle(x, finished)
 
 
 def arctangent(y: ElementaryValue, x: ElementaryValue) -> ElementaryValue:

@@ -68,38 +68,81 @@ static void NAMED(give_columns)(int64_t n, int64_t apart, int64_t count, R facto
     }
 }
 
-#define EVEN_LANE(lane, n) 2 * (lane)
-#define ODD_LANE(lane, n) 2 * (lane) + 1
-#define LOW_LANE(lane, n) (lane) / 2 + (lane) % 2 * (int)LANES
-#define HIGH_LANE(lane, n) (int)LANES / 2 + (lane) / 2 + (lane) % 2 * (int)LANES
+/* Registers hold PIECES of PER numbers: two complex ones of floats, one of doubles. */
+#define PER (16 / BYTES)
+#define PIECES (VECTOR / 16)
+#define EVEN_PIECE(lane, n) (lane) / PER * 2 * PER + (lane) % PER
+#define ODD_PIECE(lane, n) (lane) / PER * 2 * PER + (lane) % PER + PER
+#define LOW_LANES(lane, n) (lane) / PER * PER + (lane) % PER / 2 + (lane) % 2 * (int)LANES
+#define HIGH_LANES(lane, n) (lane) / PER * PER + (lane) % PER / 2 + (lane) % 2 * (int)LANES + PER / 2
+#define LOW_HALF(lane, n) (lane) / PER * PER + (lane) % 2 + (lane) % PER / 2 * (int)LANES
+#define HIGH_HALF(lane, n) (lane) / PER * PER + (lane) % 2 + (lane) % PER / 2 * (int)LANES + PER / 2
+#define CHOSEN(x, y, WHICH) LANES_OF(NAMED(BitsVector), x, y, EACH_LANE(WHICH, 0))
 
-/* The same of GROUP signals that lie `apart` numbers behind each other, by squares of registers that are turned over;
-   the last squares have some numbers twice. What is shorter than a register goes number by number. */
+/* PIECES registers become their transpose, piece by piece. */
+static inline ALWAYS void NAMED(turn_pieces)(NAMED(Vector) *x)
+{
+#if PIECES > 1
+    for (int k = 0; k < PIECES; k += 2) {
+        const NAMED(Vector) one = x[k], other = x[k + 1];
+        x[k] = CHOSEN(one, other, EVEN_PIECE), x[k + 1] = CHOSEN(one, other, ODD_PIECE);
+    }
+#endif
+#if PIECES > 2
+    const NAMED(Vector) even = x[0], odd = x[1];
+    x[0] = CHOSEN(even, x[2], EVEN_PIECE), x[1] = CHOSEN(odd, x[3], EVEN_PIECE);
+    x[2] = CHOSEN(even, x[2], ODD_PIECE), x[3] = CHOSEN(odd, x[3], ODD_PIECE);
+#endif
+    (void)x;
+}
+
+/* Each piece of PER registers, with those of the same place in the others, becomes its transpose. */
+static inline ALWAYS void NAMED(turn_within)(NAMED(Vector) *x)
+{
+    const NAMED(Vector) low = CHOSEN(x[0], x[1], LOW_LANES), high = CHOSEN(x[0], x[1], HIGH_LANES);
+#if PER == 2
+    x[0] = low, x[1] = high;
+#else
+    const NAMED(Vector) next_low = CHOSEN(x[2], x[3], LOW_LANES), next_high = CHOSEN(x[2], x[3], HIGH_LANES);
+    x[0] = CHOSEN(low, next_low, LOW_HALF), x[1] = CHOSEN(low, next_low, HIGH_HALF);
+    x[2] = CHOSEN(high, next_high, LOW_HALF), x[3] = CHOSEN(high, next_high, HIGH_HALF);
+#endif
+}
+
+/* The same of GROUP signals that lie `apart` numbers behind each other, by squares of registers that are turned over:
+   as many rows as a register has lanes, of each a register of numbers; the last squares have some numbers twice. What
+   is shorter than a register goes number by number. */
 static void NAMED(take_rows)(int64_t n, int64_t apart, R sign, const R *x, R *re, R *im)
 {
-    for (int64_t q = 0; n < LANES && q < GROUP; q++)
+    for (int64_t q = 0; n < LANES / 2 && q < GROUP; q++)
         for (int64_t k = 0; k < n; k++)
             re[k * GROUP + q] = x[2 * (apart * q + k)], im[k * GROUP + q] = sign * x[2 * (apart * q + k) + 1];
-    if (n < LANES)
+    if (n < LANES / 2)
         return;
-    for (int64_t column = 0; column < n; column += LANES) {
-        const int64_t k = column + LANES <= n ? column : n - LANES;
+    for (int64_t column = 0; column < n; column += LANES / 2) {
+        const int64_t k = column + LANES / 2 <= n ? column : n - LANES / 2;
         for (int64_t first = 0; first < GROUP; first += LANES) {
-            NAMED(Vector) parts[2][VECTOR / BYTES];
+            NAMED(Vector) rows[PER][PIECES];
             UNROLL
-            for (int lane = 0; lane < (int)LANES; lane++) {
-                const R *from = x + 2 * (apart * (first + lane) + k);
-                const NAMED(Vector) one = *(const NAMED(Vector) *)from;
-                const NAMED(Vector) other = *(const NAMED(Vector) *)(from + LANES);
-                parts[0][lane] = LANES_OF(NAMED(BitsVector), one, other, EACH_LANE(EVEN_LANE, 0));
-                parts[1][lane] = LANES_OF(NAMED(BitsVector), one, other, EACH_LANE(ODD_LANE, 0)) * sign;
+            for (int j = 0; j < PER; j++) {
+                UNROLL
+                for (int l = 0; l < PIECES; l++)
+                    rows[j][l] = *(const NAMED(Vector) *)(x + 2 * (apart * (first + PER * l + j) + k));
+                NAMED(turn_pieces)(rows[j]);
             }
-            NAMED(turn_registers)(parts[0]);
-            NAMED(turn_registers)(parts[1]);
             UNROLL
-            for (int lane = 0; lane < (int)LANES; lane++) {
-                *(NAMED(Vector) *)(re + (k + lane) * GROUP + first) = parts[0][lane];
-                *(NAMED(Vector) *)(im + (k + lane) * GROUP + first) = parts[1][lane];
+            for (int c = 0; c < PIECES; c++) {
+                NAMED(Vector) parts[PER];
+                UNROLL
+                for (int j = 0; j < PER; j++)
+                    parts[j] = rows[j][c];
+                NAMED(turn_within)(parts);
+                UNROLL
+                for (int j = 0; j < PER; j += 2) {
+                    const int64_t to = (k + (c * PER + j) / 2) * GROUP + first;
+                    *(NAMED(Vector) *)(re + to) = parts[j];
+                    *(NAMED(Vector) *)(im + to) = parts[j + 1] * sign;
+                }
             }
         }
     }
@@ -107,28 +150,35 @@ static void NAMED(take_rows)(int64_t n, int64_t apart, R sign, const R *x, R *re
 
 static void NAMED(give_rows)(int64_t n, int64_t apart, R factor, R other, const R *re, const R *im, R *y)
 {
-    for (int64_t q = 0; n < LANES && q < GROUP; q++)
+    for (int64_t q = 0; n < LANES / 2 && q < GROUP; q++)
         for (int64_t k = 0; k < n; k++)
             y[2 * (apart * q + k)] = factor * re[k * GROUP + q], y[2 * (apart * q + k) + 1] = other * im[k * GROUP + q];
-    if (n < LANES)
+    if (n < LANES / 2)
         return;
-    for (int64_t column = 0; column < n; column += LANES) {
-        const int64_t k = column + LANES <= n ? column : n - LANES;
+    for (int64_t column = 0; column < n; column += LANES / 2) {
+        const int64_t k = column + LANES / 2 <= n ? column : n - LANES / 2;
         for (int64_t first = 0; first < GROUP; first += LANES) {
-            NAMED(Vector) parts[2][VECTOR / BYTES];
+            NAMED(Vector) rows[PER][PIECES];
             UNROLL
-            for (int lane = 0; lane < (int)LANES; lane++) {
-                parts[0][lane] = *(const NAMED(Vector) *)(re + (k + lane) * GROUP + first) * factor;
-                parts[1][lane] = *(const NAMED(Vector) *)(im + (k + lane) * GROUP + first) * other;
+            for (int c = 0; c < PIECES; c++) {
+                NAMED(Vector) parts[PER];
+                UNROLL
+                for (int j = 0; j < PER; j += 2) {
+                    const int64_t from = (k + (c * PER + j) / 2) * GROUP + first;
+                    parts[j] = *(const NAMED(Vector) *)(re + from) * factor;
+                    parts[j + 1] = *(const NAMED(Vector) *)(im + from) * other;
+                }
+                NAMED(turn_within)(parts);
+                UNROLL
+                for (int j = 0; j < PER; j++)
+                    rows[j][c] = parts[j];
             }
-            NAMED(turn_registers)(parts[0]);
-            NAMED(turn_registers)(parts[1]);
             UNROLL
-            for (int lane = 0; lane < (int)LANES; lane++) {
-                R *to = y + 2 * (apart * (first + lane) + k);
-                const NAMED(Vector) reals = parts[0][lane], imaginary = parts[1][lane];
-                *(NAMED(Vector) *)to = LANES_OF(NAMED(BitsVector), reals, imaginary, EACH_LANE(LOW_LANE, 0));
-                *(NAMED(Vector) *)(to + LANES) = LANES_OF(NAMED(BitsVector), reals, imaginary, EACH_LANE(HIGH_LANE, 0));
+            for (int j = 0; j < PER; j++) {
+                NAMED(turn_pieces)(rows[j]);
+                UNROLL
+                for (int l = 0; l < PIECES; l++)
+                    *(NAMED(Vector) *)(y + 2 * (apart * (first + PER * l + j) + k)) = rows[j][l];
             }
         }
     }
@@ -317,8 +367,13 @@ static void NAMED(run)(const EshkolFourier *f, int64_t begin, int64_t end, R *wo
         }
     }
 }
-#undef EVEN_LANE
-#undef ODD_LANE
-#undef LOW_LANE
-#undef HIGH_LANE
+#undef CHOSEN
+#undef HIGH_HALF
+#undef LOW_HALF
+#undef HIGH_LANES
+#undef LOW_LANES
+#undef ODD_PIECE
+#undef EVEN_PIECE
+#undef PIECES
+#undef PER
 #undef P
