@@ -130,9 +130,10 @@ class LinesPlan:
 
     @property
     def by_rows(self) -> bool:
-        """Whether strips are parts of rows."""
+        """Whether strips are parts of rows; single vectors would need a load for each multiplication."""
         way, shape = self.way, self.shape
-        return way.inner is None and way.masks and up(shape.columns, way.lanes) <= shape.pitch
+        fits = way.lanes < shape.columns and up(shape.columns, way.lanes) <= shape.pitch
+        return way.inner is None and way.masks and fits
 
     @property
     def waiting(self) -> int:
@@ -409,9 +410,7 @@ class _Multiply:
             for r, value in enumerate(values):
                 self._put(place + w.result_h * w.result_w * r, channel + r, value)
         cut = k.negated(whole)
-        if (
-            self.plan.by_rows and not self.plan.sweep.scattered
-        ):
+        if self.plan.by_rows and not self.plan.sweep.scattered:
             there = k.both(cut, w.rows - panel * way.rows >= way.rows)
             with k.when(there):
                 place, channel = self._place(panel, row, column), self.group * w.rows + panel * way.rows
