@@ -214,7 +214,7 @@ def test_few_channels_are_not_worth_tiles(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("columns", [16, 30, 31, 32, 46, 48, 64, 80])
 @pytest.mark.parametrize(("channels", "out_channels"), [(3, 16), (200, 11)])
 def test_strips_that_end_with_their_rows(columns: int, channels: int, out_channels: int) -> None:
-    """Rows of every number of vectors, whole and cut; channels that fill panels of the result or not; several blocks."""
+    """Rows of every number of vectors, whole and cut; channels that fill panels or not; several blocks."""
     i = instruction(
         "Conv2D", Type.F32, batch=1, in_channels=channels, out_channels=out_channels, height=5, width=columns,
         kernel_h=3, kernel_w=3, padding=(1, 1),
