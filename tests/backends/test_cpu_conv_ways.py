@@ -209,3 +209,17 @@ def test_few_channels_are_not_worth_tiles(monkeypatch: pytest.MonkeyPatch) -> No
     assert [name(), name(in_channels=3), name(out_channels=8)] == ["tiles", "pairs", "tiles"]
     monkeypatch.setattr(gemm_amx, "permitted", lambda: False)
     assert name() == "pairs"
+
+
+@pytest.mark.parametrize("columns", [16, 30, 31, 32, 46, 48, 64, 80])
+@pytest.mark.parametrize(("channels", "out_channels"), [(3, 16), (200, 11)])
+def test_strips_that_end_with_their_rows(columns: int, channels: int, out_channels: int) -> None:
+    """Rows of every number of vectors, whole and cut; channels that fill panels or not; several blocks."""
+    i = instruction(
+        "Conv2D", Type.F32, batch=1, in_channels=channels, out_channels=out_channels, height=5, width=columns,
+        kernel_h=3, kernel_w=3, padding=(1, 1),
+    )  # fmt: skip
+    plan = conv_lines.LinesPlan.of(Sweep.of(i, backward=False), Finish(), AVX512)
+    assert plan is not None
+    assert plan.by_rows == (columns > 16)
+    check(i)

@@ -7,6 +7,7 @@ places of all its rows follow each other, `pitch` apart. Strips of such a line a
     sums[row, place …] = Σ over steps: kernel[row, step] · band[offset of the step + place …]
 
 Between the places of two rows lie as many others as the kernel reaches beyond one; they are computed and not stored.
+Where whole vectors of each row take no more places than that, strips are parts of rows: what they store lies together.
 
 How it is multiplied is a `Way`: vectors of single numbers, of pairs of BF16 (channels 2u and 2u + 1 are woven into one
 line of units), or tiles of such pairs. A step is a tap of `depth` units. The kernel is packed first, [class][group]
@@ -119,12 +120,20 @@ class LinesPlan:
             "plane": self.plane, "bands_h": bands[0], "bands_w": bands[1], "units": units, "block": self.block,
             "blocks": blocks, "panels": panels, "panels_per_task": per_task, "shares": shares, "length": length,
         }  # fmt: skip
-        name = f"conv2d_lines_{sweep.ty}_{way.name}{'_scattered' if sweep.scattered else ''}{self.finish.name}".lower()
+        how = f"{'_scattered' * sweep.scattered}{'_rows' * self.by_rows}"
+        name = f"conv2d_lines_{sweep.ty}_{way.name}{how}{self.finish.name}".lower()
         pack = _packed(self, f"{name}_pack", list(words))
         multiply = _Multiply(self, name, list(words)).k
         phases = (Phase(pack.function_name, sweep.classes * sweep.groups * panels, 4), Phase(name, tasks * shares))
         scratch = sweep.groups * panels * way.rows * units * way.group * sweep.taps * way.element.size_bytes
         return macro_of((pack, multiply), phases, (*words.values(), *sweep.parts()), scratch)
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether strips are parts of rows; single vectors would need a load for each multiplication."""
+        way, shape = self.way, self.shape
+        fits = way.lanes < shape.columns and up(shape.columns, way.lanes) <= shape.pitch
+        return way.inner is None and way.masks and fits
 
     @property
     def waiting(self) -> int:
@@ -242,6 +251,16 @@ def _turned(
     return steps
 
 
+def _shares(k: Kernel, count: Value, most: int) -> list[tuple[int, Value]]:
+    """So many vectors as strips of up to `most`, none of a single one unless it is alone: (vectors, how many such)."""
+    if most < 3:
+        return [(most, count // most), (1, count % most)]
+    single = k.both((count % most).compare("eq", 1), count > most)
+    full = count // most - k.select(single, k.const(Type.I64, 1), k.const(Type.I64, 0))
+    rest = count - full * most
+    return [(most, full), (2, rest // 2), (1, rest % 2)]
+
+
 # --- the product ----------------------------------------------------------------------------------
 
 
@@ -323,9 +342,9 @@ class _Multiply:
         # Sums that are not final need a place each; where there is one block, all use the same.
         kept = k.select(w.blocks > 1, k.const(Type.I64, way.rows), k.const(Type.I64, 0))
 
-        def strip(at: Value, vectors: int) -> None:
-            """All panels by some places, whose part of the band stays in the first cache."""
-            rows = [(at + v * way.lanes) // w.pitch for v in range(vectors)]  # of the band, that they begin in
+        def strip(at: Value, vectors: int, row: Value | None = None) -> None:
+            """All panels by some places, of a row if it is said, whose part of the band stays in the first cache."""
+            rows = [row or (at + v * way.lanes) // w.pitch for v in range(vectors)]  # of the band, that they begin in
             with k.loop(self.first_panel, self.last_panel, plain=True) as panel:
                 packed = self.packed.at((panel * self.steps + start // way.depth * taps) * self._step_units)
                 waiting = self.waiting.at(((panel - self.first_panel) * w.length + at) * kept)
@@ -341,6 +360,15 @@ class _Multiply:
                         for v in range(vectors):
                             self._store_held(panel, at + v * way.lanes, rows[v], waiting.at(v * way.lanes), way.columns)
 
+        if self.plan.by_rows:
+            needed = (self.columns + (way.lanes - 1)) // way.lanes
+            with k.loop(0, self.rows, plain=True) as row:
+                done = row * w.pitch
+                for vectors, many in _shares(k, needed, way.vectors):
+                    with k.loop(0, many, plain=True) as number:
+                        strip(done + number * (vectors * way.lanes), vectors, row)
+                    done = done + many * (vectors * way.lanes)
+            return
         whole = length if way.inner is not None else length - length % wide
         with k.loop(0, whole, wide, plain=True) as at:
             strip(at, way.vectors)
@@ -381,7 +409,16 @@ class _Multiply:
             place, channel = self._place(panel, row, column), self.group * w.rows + panel * way.rows
             for r, value in enumerate(values):
                 self._put(place + w.result_h * w.result_w * r, channel + r, value)
-        with k.when(k.negated(whole)):
+        cut = k.negated(whole)
+        if self.plan.by_rows and not self.plan.sweep.scattered:
+            there = k.both(cut, w.rows - panel * way.rows >= way.rows)
+            with k.when(there):
+                place, channel = self._place(panel, row, column), self.group * w.rows + panel * way.rows
+                mask = self._mask(k.const(Type.I64, 0), self.columns - column)
+                for r, value in enumerate(values):
+                    self._put(place + w.result_h * w.result_w * r, channel + r, value, mask)
+            cut = k.both(cut, k.negated(there))
+        with k.when(cut):
             for r, value in enumerate(values):
                 self.corner.put(r * way.lanes, value)
             self._store_held(panel, at, row, self.corner, way.lanes)
