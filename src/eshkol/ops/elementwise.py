@@ -14,6 +14,7 @@ from eshkol.errors import DTypeError, TensorError
 from eshkol.ops import complex_code, dtypes
 from eshkol.ops.complex_code import pulled
 from eshkol.ops.dtypes import DType, bool_
+from eshkol.ops.integer_powers import integer_power, negative_power, refuse_negative
 from eshkol.ops.row import (
     Aval,
     Choice,
@@ -151,50 +152,6 @@ def _pow_exponent(r: Any, x: Any, y: Any) -> Any:
     return r * where(flat, 0, log(where(flat, 1, x)))
 
 
-def _refuse_negative(a: Any, x: Any, y: Any) -> Any:
-    """An error where the powers of integers are known, and one is negative; gives those that are not known."""
-    known: Any = y.known() if y.dtype.is_integer else 0
-    if known is None:
-        return y
-    if np.any(known < 0):
-        raise TensorError(
-            f"an integer to the power {known[known < 0].flat[0]} is none",
-            hint="cast to a float first: x.astype(ek.float32)",
-        )
-    return None
-
-
-FEW_BITS = 6  # of the exponent of an integer: greater ones than 63 are seldom
-
-
-def _integer_power(e: Any, a: Any, i: Any, x: Any, y: Any) -> Any:
-    """Squares, multiplied where the exponent has a bit; a negative one stops the launch.
-
-    Nearly all exponents have few bits. The others are looked at only where an exponent has one of them.
-    """
-    base, exponent = x(i), y(i)
-    zero, one = (e.constant(k, base.dtype) for k in (0, 1))
-    if base.dtype.signed:
-        fits = e.compare("GE", exponent, zero)
-        e.stop_unless(e.select(fits, e.constant(1, dtypes.uint32), e.constant(0, dtypes.uint32)), 0)
-
-    def step(_: Any, state: Any) -> Any:
-        found, square, left = state
-        chosen = e.compare("NE", e.op("AND", left, one), zero)
-        return e.select(chosen, e.op("MUL", found, square), found), e.op("MUL", square, square), e.op("SHR", left, 1)
-
-    few, bits = FEW_BITS, 8 * base.dtype.itemsize - base.dtype.signed
-    state = e.loop(min(few, bits), (one, base, exponent), step)
-    if few < bits:
-        more = e.compare("NE", state[2], zero)
-        state = e.loop(e.at_most(e.select(more, e.number(bits - few), e.number(0)), bits - few), state, step)
-    return state[0]
-
-
-def _negative_power(a: Any) -> TensorError:
-    return TensorError("an integer to a negative power is none", hint="cast to a float first: x.astype(ek.float32)")
-
-
 _pow_samples = (
     sample(Draw((2, 3), 0.5, 2.0), Draw((2, 3), 0.0, 3.0)), sample(Draw((2, 1), 0.5, 2.0), Draw((3,), 0.0, 3.0)),
     sample(Draw((), 0.5, 2.0), Draw((2,), 0.0, 2.0)),
@@ -202,9 +159,9 @@ _pow_samples = (
 power: Op = elementwise(
     "power", "x y", "x to the power y, element by element; of integers, a negative power is an error.",
     group=ARITHMETIC, promote="number", dtypes=_NUMBERS, infer=same(), reference=_numpy(np.power),
-    derivative=Partials((_pow_base, _pow_exponent)), procedures=("expt",), refuses=_refuse_negative,
-    lower=Choice(lambda a, x, y: x.dtype.is_integer, Pull(_integer_power), _instruction("POW")), traps=True,
-    stops=_negative_power, samples=_pow_samples, of_complex=pulled(complex_code.power),
+    derivative=Partials((_pow_base, _pow_exponent)), procedures=("expt",), refuses=refuse_negative,
+    lower=Choice(lambda a, x, y: x.dtype.is_integer, Pull(integer_power), _instruction("POW")), traps=True,
+    stops=negative_power, samples=_pow_samples, of_complex=pulled(complex_code.power),
 )  # fmt: skip
 
 
