@@ -108,6 +108,17 @@ def test_long_runs_of_one_digit_belong_to_one_thread(kind, monkeypatch):
                 compare(x.astype(kind), Ordered(False, ((0, len(x)),), values=values, places=places))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_short_rows_beside_each_other(kind):
+    """As many as vectors have lanes, and some more; zeros of both signs and NaNs are told apart where they stand."""
+    rng = np.random.default_rng(8)
+    for length in (1, 2, 3, 7, 8, 20, 31, 33, 63, 64, 65):
+        x = drawn(rng, (37, length), kind)
+        for values, places in WANTED:
+            for part in (((0, length),), ((0, 1), (length // 2, length // 2 + 1))[: 1 + (length > 2)]):
+                compare(x, Ordered(values, part, values=values, places=places))
+
+
 def test_keys_that_first_bits_do_not_tell_apart():
     rng = np.random.default_rng(5)
     x = np.ldexp(1.0, rng.choice([-1000, 0, 1000], 30_000)) * (1 + rng.integers(0, 50, 30_000) * 2.0**-52)

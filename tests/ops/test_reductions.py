@@ -7,6 +7,7 @@ import pytest
 from calls import gradient, value
 from scipy import special
 
+import eshkol as ek
 from eshkol.errors import DTypeError, IndexOutOfRange, ShapeError
 
 inf, nan = np.inf, np.nan
@@ -110,6 +111,15 @@ def test_the_derivative_of_running_products_at_zeros():
     x = np.array([2.0, 0.0, 3.0, 0.0, 4.0])
     wanted = [sum(np.prod(np.delete(x[: i + 1], k)) for i in range(k, 5)) for k in range(5)]
     np.testing.assert_allclose(gradient("cumprod", x), wanted)
+
+
+def test_recurrences_begin_anew_where_a_gain_is_infinite_and_go_on_through_zeros():
+    gains, x = np.array([np.inf, 2.0, 0.0, -1.0]), np.array([1.0, 1.0, 5.0, 2.0])
+    np.testing.assert_array_equal(value("linear_recurrence", gains, x), [1, 3, 5, -3])
+    with pytest.raises(ShapeError, match="one for each element"):
+        ek.recurrence(ek.ones(3), ek.ones(4))
+    y = ek.grad(lambda g: ek.linear_recurrence(g, ek.tensor(x), ek.tensor(2.0))[-1])(ek.tensor([3.0, 2.0, 0.0, -1.0]))
+    np.testing.assert_allclose(y.numpy(), [0, 0, -15, 5])  # the third gain is 0: what is before it goes no further
 
 
 def test_scans_want_an_axis_unless_there_is_one_only():

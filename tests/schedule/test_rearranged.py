@@ -240,6 +240,20 @@ def test_scans_side_by_side(outer, n, columns, reverse):
         want = plain(x[:, ::-1], 1)[:, ::-1] if reverse else plain(x, 1)
         found = computed(lambda x, name=name: getattr(ek, name)(x, 1, reverse), x)
         np.testing.assert_allclose(found, want, rtol=1e-5)
+    flat = x.reshape(-1, n)[: outer * columns // 4 * 4].astype(np.float16)
+    running = computed(lambda x: ek.cumsum(x, 1, reverse), flat)
+    wide = flat.astype(np.float64)
+    want = wide[:, ::-1].cumsum(1)[:, ::-1] if reverse else wide.cumsum(1)
+    np.testing.assert_allclose(running, want, rtol=1e-3)
+    gains = (RNG.random(x.shape) - 0.5).astype(np.float32)
+    want, order = x.astype(np.float64), range(n)[::-1] if reverse else range(n)
+    for k, before in zip([*order][1:], order, strict=False):
+        want[:, k] += gains[:, k] * want[:, before]
+    found = computed(lambda g, x: ek.linear_recurrence(g, x, axis=1, reverse=reverse), gains, x)
+    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+    turned = [np.ascontiguousarray(y.swapaxes(1, 2)) for y in (gains, x)]
+    found = computed(lambda g, x: ek.linear_recurrence(g, x, axis=2, reverse=reverse), *turned)
+    np.testing.assert_allclose(found.swapaxes(1, 2), want, rtol=1e-5, atol=1e-5)
 
 
 # --- elements -------------------------------------------------------------------------------------

@@ -239,8 +239,10 @@ def gelu(x: Value, approximate: str = "none") -> Any:
         return x * sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))
     working = wide(x)  # 16-bit floats are rounded once, at the end
     # Where no normal number is left of it, it is 0: processors take many times as long to multiply by what is smaller.
-    found = working * ndtr(working)
-    return narrow(where(working < _VANISHES[working.dtype], -0.0, found), x.dtype)
+    # So they do on the way to it; Φ is asked of 0 there.
+    vanishes = working < _VANISHES.get(working.dtype, 0.0)  # complex numbers are refused by the comparison
+    found = working * ndtr(where(vanishes, 0.0, working))
+    return narrow(where(vanishes, -0.0, found), x.dtype)
 
 
 @_activation(

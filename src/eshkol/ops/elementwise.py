@@ -164,8 +164,14 @@ def _refuse_negative(a: Any, x: Any, y: Any) -> Any:
     return None
 
 
+FEW_BITS = 6  # of the exponent of an integer: greater ones than 63 are seldom
+
+
 def _integer_power(e: Any, a: Any, i: Any, x: Any, y: Any) -> Any:
-    """Squares, multiplied where the exponent has a bit, for all bits of its dtype; a negative one stops the launch."""
+    """Squares, multiplied where the exponent has a bit; a negative one stops the launch.
+
+    Nearly all exponents have few bits. The others are looked at only where an exponent has one of them.
+    """
     base, exponent = x(i), y(i)
     zero, one = (e.constant(k, base.dtype) for k in (0, 1))
     if base.dtype.signed:
@@ -177,7 +183,12 @@ def _integer_power(e: Any, a: Any, i: Any, x: Any, y: Any) -> Any:
         chosen = e.compare("NE", e.op("AND", left, one), zero)
         return e.select(chosen, e.op("MUL", found, square), found), e.op("MUL", square, square), e.op("SHR", left, 1)
 
-    return e.loop(8 * base.dtype.itemsize - base.dtype.signed, (one, base, exponent), step)[0]
+    few, bits = FEW_BITS, 8 * base.dtype.itemsize - base.dtype.signed
+    state = e.loop(min(few, bits), (one, base, exponent), step)
+    if few < bits:
+        more = e.compare("NE", state[2], zero)
+        state = e.loop(e.at_most(e.select(more, e.number(bits - few), e.number(0)), bits - few), state, step)
+    return state[0]
 
 
 def _negative_power(a: Any) -> TensorError:

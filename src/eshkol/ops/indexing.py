@@ -116,32 +116,45 @@ def _infer_position(a: Bound, indices: HasAval) -> Aval:
 STRETCH = 1024  # positions that are checked together
 
 
-def check_positions(dtype_of: Callable[[Any], DType]) -> Push:
+class Axis(NamedTuple):
+    """An axis along which positions are given: how many, how far apart, and whether some may count from the end."""
+
+    extent: int
+    stride: int = 1
+    wrap: bool = True
+
+
+def check_positions(dtype_of: Callable[[Any], DType], axes_of: Callable[[Any], Sequence[Axis]]) -> Push:
     """Positions from 0 on, a stretch of them for each lane, which stops the launch if one was out of range.
 
-    Lanes that stand side by side check one each: neighbours read neighbouring positions.
+    Positions along several axes, each of which has indices of its own, become one. Lanes that stand side by side check
+    one each: neighbours read neighbouring positions.
     """
-    alone = _checking(dtype_of, 1)
-    return replace(_checking(dtype_of, STRETCH), side_by_side=alone)
+    alone = _checking(dtype_of, axes_of, 1)
+    return replace(_checking(dtype_of, axes_of, STRETCH), side_by_side=alone)
 
 
-def _checking(dtype_of: Callable[[Any], DType], stretch: int) -> Push:
-    def rows(a: Any, indices: HasAval) -> Shape:
+def _checking(dtype_of: Callable[[Any], DType], axes_of: Callable[[Any], Sequence[Axis]], stretch: int) -> Push:
+    def rows(a: Any, indices: HasAval, *others: HasAval) -> Shape:
         return (max(1, -(-shapes.count(indices.shape) // stretch)),)
 
-    def code(e: Any, a: Any, r: Any, write: Any, indices: Any) -> None:
-        number = shapes.count(indices.shape)
+    def code(e: Any, a: Any, r: Any, write: Any, *indices: Any) -> None:
+        number, axes = shapes.count(indices[0].shape), axes_of(a)
         length = min(number, stretch)
         rounds, last = e.extent(length), e.extent(number - length)
         # The last stretch is as long as the others, and overlaps with the one before it.
         start = e.at_most(e.op("MIN", r[0] * rounds, last), number - length)
-        inside = e.variable(e.constant(1, dtypes.uint32))
+        inside = [e.variable(e.constant(1, dtypes.uint32)) for _ in axes]
         with e.counted(rounds) as j:
-            here = start + j
-            place, fine = e.located(indices.load(here), a.extent, a.wrap)
-            e.accumulate(inside, "Min", fine)
+            here, place = start + j, None
+            for axis, given, fine in zip(axes, indices, inside, strict=True):
+                found, within_axis = e.located(given.load(here), axis.extent, axis.wrap)
+                e.accumulate(fine, "Min", within_axis)
+                term = found if axis.stride == 1 else found * axis.stride
+                place = term if place is None else place + term
             write.store(here, e.convert(place, dtype_of(a)))
-        e.stop_unless(inside, a.extent)
+        for axis, fine in zip(axes, inside, strict=True):
+            e.stop_unless(fine, axis.extent)
 
     return Push(rows, code)
 
@@ -152,7 +165,8 @@ def _batch_position(a: Bound, inputs: Any, batched: Any) -> Any:
 
 @primitive(
     group=GROUP, infer=_infer_position, reference=lambda a, i: wrapped(i, *a), derivative=_POSITIONS, dtypes=("int",),
-    batch=_batch_position, lower=check_positions(lambda a: dtypes.int64), method=False,
+    lower=check_positions(lambda a: dtypes.int64, lambda a: (Axis(a.extent, 1, a.wrap),)), batch=_batch_position,
+    method=False,
     refuses=_refuse_outside(lambda a, i: a.extent, lambda a: bool(a.wrap)),
     samples=(sample(at(2, 3, low=-4, high=3), extent=4), sample(at(3, low=0, high=2), extent=3, wrap=False)),
 )  # fmt: skip

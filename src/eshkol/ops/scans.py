@@ -1,4 +1,4 @@
-"""Scans along an axis: sums, products and extremes of all elements up to each."""
+"""Scans along an axis: sums, products and extremes of all elements up to each, and linear recurrences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 
 from eshkol.errors import DTypeError, ShapeError
 from eshkol.ops import dtypes, shapes
-from eshkol.ops.indexing import take_along
+from eshkol.ops.indexing import take_along, together
+from eshkol.ops.movement import expanded, reshape
 from eshkol.ops.padding import pad
 from eshkol.ops.reductions import wide_array
 from eshkol.ops.row import (
@@ -122,15 +123,127 @@ def _shifted(a: Scan, x: Value, places: int, value: int) -> Any:
     return pad(x, tuple(widths), value=value)
 
 
-def _jvp_cumprod(a: Scan, r: Any, inputs: Any, tangents: Any) -> Any:
-    """Products of ever longer stretches: no division, so zeros are no exception."""
-    product, change = inputs[0], tangents[0]
+# --- linear recurrences ---------------------------------------------------------------------------
+
+
+def _infer_recurrence(a: Scan, gains: HasAval, x: HasAval) -> Aval:
+    if gains.shape != x.shape:
+        raise ShapeError(f"gains of shape {list(gains.shape)} are not one for each element of shape {list(x.shape)}")
+    return Aval(x.shape, x.dtype)
+
+
+def _reference_recurrence(a: Scan, gains: Any, x: Any) -> Any:
+    _infer_recurrence(a, gains, x)
+    gains, x = (np.moveaxis(wide_array(y), a.axis, 0) for y in (gains, x))
+    if a.reverse:
+        gains, x = gains[::-1], x[::-1]
+    result = np.array(x, copy=True)
+    for k in range(1, len(x)):
+        result[k] += gains[k] * result[k - 1]
+    return np.moveaxis(result[::-1] if a.reverse else result, 0, a.axis)
+
+
+def _push_recurrence(e: Any, a: Scan, row: Any, write: Any, gains: Any, x: Any) -> None:
+    """Each row one step after another; of 16-bit floats what is carried on is kept in 32 bits."""
+    working = dtypes.float32 if x.dtype.bits == 16 else x.dtype
+    extent, places = x.shape[a.axis], list(row)
+
+    def step(j: Any, state: Any) -> Any:
+        index = [*places[: a.axis], extent - 1 - j if a.reverse else j, *places[a.axis :]]
+        new = e.convert(x(index), working)
+        on = e.op("ADD", e.op("MUL", e.convert(gains(index), working), state[0]), new)
+        total = e.select(e.compare("EQ", j, 0), new, on)  # not 0 · gain + new: a gain may be infinite
+        write(index, e.convert(total, x.dtype))
+        return [total]
+
+    e.loop(extent, [e.constant(0, working)], step)
+
+
+def _jvp_recurrence(a: Scan, r: Any, inputs: Any, tangents: Any) -> Any:
+    (gains, _), (change, added) = inputs, tangents
+    if change is not None:
+        moved = change * _shifted(a, r, 1, 0)
+        added = moved if added is None else added + moved
+    return recurrence(gains, added, *a)
+
+
+def _transpose_recurrence(a: Scan, ct: Any, linear: Any, inputs: Any) -> Any:
+    back = Scan(a.axis, not a.reverse)
+    return None, recurrence(_shifted(back, inputs[0], 1, 0), ct, *back)
+
+
+def _batch_recurrence(a: Scan, inputs: Any, batched: Any) -> Any:
+    return recurrence(*together(inputs, batched), a.axis + 1, a.reverse)
+
+
+def doubled(a: Scan, gains: Any, x: Any) -> Any:
+    """A recurrence as steps over ever longer stretches, each of which is of all elements at once."""
     places = 1
-    while places < product.shape[a.axis]:
-        earlier, earlier_change = _shifted(a, product, places, 1), _shifted(a, change, places, 0)
-        product, change = product * earlier, change * earlier + product * earlier_change
+    while places < x.shape[a.axis]:
+        x = x + gains * _shifted(a, x, places, 0)
+        gains = gains * _shifted(a, gains, places, 0)
         places *= 2
-    return change
+    return x
+
+
+_recurrences = (
+    sample((4,), (4,)), sample((2, 3), (2, 3), axis=1), sample((3, 2, 2), (3, 2, 2), axis=0),
+    sample((2, 5), (2, 5), axis=-1, reverse=True), sample((0, 2), (0, 2), axis=0), sample((2, 0), (2, 0), axis=0),
+)  # fmt: skip
+
+
+@primitive(
+    group=GROUP, infer=_infer_recurrence, reference=_reference_recurrence, promote="common", method=False,
+    derivative=Jvp(_jvp_recurrence, _transpose_recurrence), batch=_batch_recurrence, of_complex=True,
+    lower=Push(lambda a, gains, x: _rows(a, x), _push_recurrence), dtypes=("float", "complex"), samples=_recurrences,
+    work=each_read,
+)  # fmt: skip
+def recurrence(gains: Value, x: Value, axis: int | None = None, reverse: bool = False) -> Scan:
+    """y of y[k] = gains[k] · y[k - 1] + x[k] along an axis; the first is x's. `linear_recurrence` broadcasts."""
+    return _scan(x, axis, reverse)
+
+
+def _linear_recurrence(gains: Any, x: Any, initial: Any = None, axis: int = 0, reverse: bool = False) -> Any:
+    shape = np.broadcast_shapes(gains.shape, x.shape)
+    gains, x = (np.moveaxis(np.broadcast_to(wide_array(y), shape), axis, 0) for y in (gains, x))
+    before = np.zeros(x.shape[1:], x.dtype) if initial is None else initial
+    result = np.empty(x.shape, np.result_type(gains, x))
+    for k in range(len(x))[:: -1 if reverse else 1]:
+        before = result[k] = gains[k] * before + x[k]
+    return np.moveaxis(result, 0, axis)
+
+
+@composite(
+    group=GROUP, reference=_linear_recurrence, method=False, dtypes=("float", "complex"),
+    samples=(
+        *(_recurrences[k] for k in (1, 3)), sample((), (5,)), sample((3, 1), (3, 4), axis=1),
+        sample((3, 2), (3, 2), (2,)), sample((3, 2), (3, 2), (2,), reverse=True),
+    ),
+)  # fmt: skip
+def linear_recurrence(
+    gains: Value, x: Value, initial: Value | None = None, axis: int = 0, reverse: bool = False
+) -> Any:
+    """y of y[k] = gains[k] · y[k - 1] + x[k] along an axis (from its end on, if reverse), from `initial` or 0 on.
+
+    Running means (one gain for all), filters of first order, and states of linear networks are such. Gains and x
+    broadcast; the derivative takes as long as the recurrence.
+    """
+    shape = shapes.broadcast(gains.shape, x.shape)
+    wide = [y if y.shape == shape else expanded(y, shape) for y in (gains, x)]
+    found = recurrence(*wide, axis, reverse)
+    if initial is None:
+        return found
+    along = shapes.axis(axis, len(shape))
+    before = reshape(expanded(initial, shapes.without(shape, (along,))), (*shape[:along], 1, *shape[along + 1 :]))
+    return found + cumprod(wide[0], along, reverse) * before
+
+
+def _jvp_cumprod(a: Scan, r: Any, inputs: Any, tangents: Any) -> Any:
+    """What is before an element is multiplied by its change, and goes on from there: zeros are no exception."""
+    return recurrence(inputs[0], tangents[0] * _shifted(a, r, 1, 1), *a)
+
+
+# --- products -------------------------------------------------------------------------------------
 
 
 @primitive(

@@ -206,8 +206,10 @@ def median(x: Value, axis: int | None = None, keepdims: bool = False) -> Any:
 # --- distinct elements ----------------------------------------------------------------------------
 
 
-def _unique(x: Any, return_inverse: bool = False, return_counts: bool = False) -> Any:
-    found = np.unique(_wide(x), return_inverse=True, return_counts=True)
+def _unique(x: Any, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None) -> Any:
+    found = np.unique(_wide(x), return_inverse=True, return_counts=True, axis=axis)
+    if axis is not None:
+        found = (found[0], found[1].reshape(-1), found[2])
     return tuple(y for y, wanted in zip(found, (True, return_inverse, return_counts), strict=True) if wanted)
 
 
@@ -217,15 +219,20 @@ def _unique(x: Any, return_inverse: bool = False, return_counts: bool = False) -
     samples=(
         sample(Draw((6,), 0, 3)), sample((2, 3), return_inverse=True), sample((4,), return_counts=True),
         sample((0,), return_inverse=True, return_counts=True),
+        sample(Draw((6, 2), 0, 2), axis=0, return_inverse=True, return_counts=True), sample(Draw((2, 5), 0, 2), axis=1),
     ),
 )  # fmt: skip
-def unique(x: Value, return_inverse: bool = False, return_counts: bool = False) -> Any:
+def unique(x: Value, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None) -> Any:
     """The distinct elements in order; also where each element of x is among them, and how often each occurs.
 
-    x must be known. All NaNs count as one element. The tangent is that of the first of equal elements.
+    With an axis they are the distinct slices along it, by their first elements, then their second and so on. x must be
+    known. All NaNs count as one element, but no slice with one is another's like. The tangent is that of the first of
+    equal elements.
     """
     ordered(x.dtype)
     x.concrete()
+    if axis is not None:
+        return _unique_slices(x, shapes.axis(axis, x.ndim), return_inverse, return_counts)
     values, order = sort(reshape(x, (x.size,)))
     known = values.concrete()
     changes = known[1:] != known[:-1]
@@ -239,6 +246,22 @@ def unique(x: Value, return_inverse: bool = False, return_counts: bool = False) 
         found.append(x.literal(inverse.reshape(x.shape)))
     if return_counts:
         found.append(x.literal(np.diff(first, append=x.size)))
+    return tuple(found) if len(found) > 1 else found[0]
+
+
+def _unique_slices(x: Value, axis: int, return_inverse: bool, return_counts: bool) -> Any:
+    number = x.shape[axis]
+    rows = np.moveaxis(np.asarray(x.concrete()), axis, 0).reshape(number, -1 if number else 0)
+    order = np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(number)
+    changes = np.any(rows[order[1:]] != rows[order[:-1]], axis=1)
+    first = np.flatnonzero(np.concatenate([np.ones(min(number, 1), bool), changes]))
+    found = [take(x, x.literal(order[first]), axis)]
+    if return_inverse:
+        inverse = np.empty(number, np.int64)
+        inverse[order] = np.concatenate([np.zeros(min(number, 1), np.int64), np.cumsum(changes)])
+        found.append(x.literal(inverse))
+    if return_counts:
+        found.append(x.literal(np.diff(first, append=number)))
     return tuple(found) if len(found) > 1 else found[0]
 
 

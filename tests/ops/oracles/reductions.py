@@ -147,6 +147,36 @@ _reversible("cumsum", _total)
 _reversible("cumprod", math.prod)
 
 
+_RECURRING = [sample((3, 1, 2), (3, 1, 2), axis=k) for k in (0, 1, 2, -3)] + [sample((1,), (1,))]
+
+
+def _recurring(gains: Any, x: Any, axis: int, reverse: bool, initial: Any = None) -> Any:
+    """Each element as a sum: of all those before it, times the gains in between."""
+    shape = np.broadcast_shapes(gains.shape, x.shape)
+    axis %= len(shape)
+    gains, x = np.broadcast_to(gains, shape), np.broadcast_to(x, shape)
+    before = None if initial is None else np.broadcast_to(initial, shape[:axis] + shape[axis + 1 :])
+
+    def element(at: Any) -> Any:
+        rest = at[:axis] + at[axis + 1 :]
+        places = range(shape[axis] - 1, at[axis] - 1, -1) if reverse else range(at[axis] + 1)
+        line = [(*at[:axis], k, *at[axis + 1 :]) for k in places]
+        terms = [x[one].item() * math.prod(gains[k].item() for k in line[n + 1 :]) for n, one in enumerate(line)]
+        if before is not None:
+            terms.append(before[rest].item() * math.prod(gains[k].item() for k in line))
+        return _total(terms)
+
+    return every(shape, element)
+
+
+oracle("recurrence", fixed=("axis",), more=_RECURRING)(
+    lambda gains, x, axis=None, reverse=False: _recurring(gains, x, axis or 0, reverse)
+)
+oracle("linear_recurrence", fixed=("axis",), more=[*_RECURRING, sample((2, 1), (1, 3), axis=1)])(
+    lambda gains, x, initial=None, axis=0, reverse=False: _recurring(gains, x, axis, reverse, initial)
+)
+
+
 def _last_of(line: list[Any], choose: Any) -> int:
     return max(k for k, v in enumerate(line) if v == choose(line))
 
@@ -239,8 +269,20 @@ def _median(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     return lines(x, axis, keepdims, statistics.median)
 
 
-@oracle("unique", dtype=(first, place, place), more=[sample(_MANY_EQUAL), sample(())])
-def _unique(x: Any, return_inverse: bool = False, return_counts: bool = False) -> Any:
+@oracle("unique", dtype=(first, place, place), more=[
+    sample(_MANY_EQUAL), sample(()), sample(Draw((7, 1, 2), 0, 2), axis=0), sample((3, 0), axis=0),
+    sample((0, 3), axis=0),
+])  # fmt: skip
+def _unique(x: Any, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None) -> Any:
+    if axis is not None:
+        slices = [tuple(part.flat) for part in np.moveaxis(x, axis, 0)]
+        counted = Counter(slices)
+        distinct = sorted(counted)
+        found = [np.take(x, [slices.index(one) for one in distinct], axis)]
+        inverse = np.array([distinct.index(one) for one in slices], np.int64)
+        counts = np.array([counted[one] for one in distinct], np.int64)
+        found += [y for y, wanted in ((inverse, return_inverse), (counts, return_counts)) if wanted]
+        return found[0] if len(found) == 1 else tuple(found)
     flat = [x[i].item() for i in np.ndindex(*x.shape)]
     counted = Counter(flat)
     distinct = sorted(counted)

@@ -96,7 +96,7 @@ static void try_order(eshkol_scheduler *const *pool, int round, eshkol_body sort
     do
         order->size = 1 << drawn(4);
     while (order->kind == ESHKOL_ORDER_FLOAT && order->size == 1);
-    const int64_t rows = 1 + (int64_t)drawn(3);
+    const int64_t rows = 1 + (int64_t)drawn(round % 3 == 0 && round % 8 ? 40 : 3); /* short ones go side by side */
     order->infinity = order->kind == ESHKOL_ORDER_FLOAT ? infinities[order->size] : 0;
     order->length = 1 + (int64_t)drawn(round % 300 == 0 ? 200000 : round % 8 ? 40 : 3000);
     int64_t from = 0;

@@ -45,9 +45,29 @@ def _from_float(e: Emitter, value: str, source: Type, target: Type) -> str:
         if source is Type.F32:
             value = e.op(f"fpext float {value} to double")
         return _float_to_wide(e, value, target)
-    word, name = ("fptosi" if target.is_signed else "fptoui"), llvm_type(source)
-    short = "f32" if source is Type.F32 else "f64"
-    return e.call(llvm_type(target), f"llvm.{word}.sat.i{target.bits}.{short}", (name, value))
+    return _saturated(e, value, source, target)
+
+
+def _saturated(e: Emitter, value: str, source: Type, target: Type) -> str:
+    """A float truncated to an integer of at most 64 bits; NaN is 0, and what is out of range the nearest there is.
+
+    LLVM's own saturating conversions say the same, but become code for one lane after another on x86.
+    """
+    t, digits = llvm_type(source), 24 if source is Type.F32 else 53
+    size = target.max_value.bit_length()
+    exact = size <= digits
+    top = target.max_value if exact else (1 << size) - (1 << (size - digits))  # the greatest float that is in range
+    low, high = f"{target.min_value}.0", f"{top}.0"
+    inside = e.op(f"select i1 {e.op(f'fcmp ogt {t} {value}, {low}')}, {t} {value}, {t} {low}")
+    inside = e.op(f"select i1 {e.op(f'fcmp olt {t} {inside}, {high}')}, {t} {inside}, {t} {high}")
+    wide = "i32" if target.bits < 32 else llvm_type(target)
+    word = "fptosi" if target.is_signed or target.bits < 32 else "fptoui"
+    found = e.op(f"{word} {t} {inside} to {wide}")
+    if not exact:
+        beyond = e.op(f"fcmp oge {t} {value}, {1 << size}.0")
+        found = e.op(f"select i1 {beyond}, {wide} {target.max_value}, {wide} {found}")
+    found = e.op(f"select i1 {e.op(f'fcmp uno {t} {value}, {value}')}, {wide} 0, {wide} {found}")
+    return found if target.bits >= 32 else e.op(f"trunc {wide} {found} to {llvm_type(target)}")
 
 
 def _to_odd(e: Emitter, value: str) -> str:

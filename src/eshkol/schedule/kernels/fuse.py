@@ -32,7 +32,7 @@ from eshkol.ops.row import Pull, Shape
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.costs import dear, weight
-from eshkol.schedule.kernels.elements import joins_rows
+from eshkol.schedule.kernels.elements import interleaves, joins_rows
 from eshkol.schedule.kernels.kernel import is_complex, lowering
 from eshkol.schedule.kernels.rows import PICK
 from eshkol.schedule.kernels.space import Pattern, columns, reduced, rows, spread
@@ -400,6 +400,8 @@ class _Fusion:
             return True
         if dear(node) and any(member.op is BORDERED for member in g.members):
             return False  # at the ends of rows, and for rows that are there twice, it would be computed once more
+        if dear(node) and any(interleaves(member) for member in g.members):
+            return False  # it would be computed one by one, rather than in vectors
         return node.op.elementwise and all(self._in_piece(g, u, node) for u in self.users[node] if u in g.roles)
 
     def _in_piece(self, g: _Growing, user: Node, node: Node) -> bool:

@@ -9,6 +9,7 @@ one loop, where a take of single elements is all there is to compute.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from eshkol.graph.node import Node, make
@@ -17,6 +18,7 @@ from eshkol.ops.elementwise import add, mul
 from eshkol.ops.indexing import (
     STRETCH,
     Along,
+    Axis,
     check_positions,
     position,
     row_into,
@@ -37,11 +39,14 @@ FEW_STEPS = 8  # of arithmetic on positions that are followed
 
 
 class Places(NamedTuple):
-    """Below which extent, and how errors call the op that asked."""
+    """The axes along which there are indices, and how errors call the op that asked."""
 
-    extent: int
+    axes: tuple[Axis, ...]
     asked: str
-    wrap: bool = True
+
+    @property
+    def extent(self) -> int:
+        return 1 + sum((axis.extent - 1) * axis.stride for axis in self.axes)
 
 
 _SAME_NUMBERS = frozenset({reshape, permute, expand, MARK})  # ops that give the integers they are given
@@ -51,14 +56,18 @@ def _dtype(extent: int) -> dtypes.DType:
     return dtypes.uint32 if extent <= 1 << 32 else dtypes.uint64
 
 
-def _infer_places(a: Places, indices: HasAval) -> Aval:
-    return Aval(indices.shape, _dtype(a.extent))
+def _infer_places(a: Places, *indices: HasAval) -> Aval:
+    return Aval(indices[0].shape, _dtype(a.extent))
+
+
+def _joint(axes: Sequence[Axis], indices: Sequence[Any]) -> Any:
+    return sum(wrapped(i, axis.extent, axis.wrap) * axis.stride for axis, i in zip(axes, indices, strict=True))
 
 
 PLACES: Op = row(KernelOp(
-    name="places", doc="Positions from 0 on, in range.", names=("indices",), infer=_infer_places,
-    lower=check_positions(lambda a: _dtype(a.extent)),
-    reference=lambda a, i: wrapped(i, a.extent).astype(_dtype(a.extent).numpy),
+    name="places", doc="Positions from 0 on, in range; one of those along several axes.", names=("indices",),
+    infer=_infer_places, lower=check_positions(lambda a: _dtype(a.extent), lambda a: a.axes),
+    reference=lambda a, *indices: _joint(a.axes, indices).astype(_dtype(a.extent).numpy),
 ))  # fmt: skip
 
 
@@ -80,53 +89,63 @@ def _pull_taken(e: Any, a: Along, i: Any, x: Any, indices: Any) -> Any:
 
 TAKEN: Op = row(KernelOp(
     name="taken", doc="Elements at places that are in range.", names=("x", "places"), infer=take.infer,
-    reference=take.reference, lower=Pull(_pull_taken), moves=True,
+    reference=take.reference, lower=Pull(_pull_taken), moves=True, of_complex=True,
 ))  # fmt: skip
 
 
 class Alone(NamedTuple):
-    """Along which axis, and how errors call the op that asked."""
+    """How many axes of x are batch, along which axes of the rest there are indices, and how errors call the op."""
 
-    along: Along
+    batch: int
+    axes: tuple[Axis, ...]
     asked: str
 
 
-def _infer_alone(a: Alone, x: HasAval, indices: HasAval) -> Aval:
-    return Aval(a.along.taken(x, indices), x.dtype)
+def _infer_alone(a: Alone, x: HasAval, indices: HasAval, *others: HasAval) -> Aval:
+    return Aval(indices.shape, x.dtype)
 
 
-def _rows_alone(a: Alone, x: HasAval, indices: HasAval) -> Shape:
+def _reference_alone(a: Alone, x: Any, *indices: Any) -> Any:
+    return take.reference(Along(a.batch, a.batch), x, _joint(a.axes, indices))
+
+
+def _rows_alone(a: Alone, x: HasAval, indices: HasAval, *others: HasAval) -> Shape:
     """Rows that have positions of their own, and stretches of these."""
-    number = count(indices.shape[a.along.batch :])
-    return count(x.shape[: a.along.batch]), max(1, -(-number // STRETCH))
+    number = count(indices.shape[a.batch :])
+    return count(x.shape[: a.batch]), max(1, -(-number // STRETCH))
 
 
-def _code_alone(e: Any, a: Alone, r: Any, write: Any, x: Any, indices: Any) -> None:
-    number, extent = count(indices.shape[a.along.batch :]), x.shape[-1]
+def _code_alone(e: Any, a: Alone, r: Any, write: Any, x: Any, *indices: Any) -> None:
+    number, extent = count(indices[0].shape[a.batch :]), x.shape[-1]
     length = min(number, STRETCH)
     rounds, last = e.extent(length), e.extent(number - length)
     # The last stretch of a row is as long as the others, and overlaps with the one before it.
     start = e.at_most(e.op("MIN", r[1] * rounds, last), number - length)
-    start, row = (r[0] * number + start, r[0] * extent) if a.along.batch else (start, 0)
-    inside, rising = (e.variable(e.constant(1, dtypes.uint32)) for _ in range(2))
-    signed = indices.dtype.signed
+    start, row = (r[0] * number + start, r[0] * extent) if a.batch else (start, 0)
+    rising, *inside = (e.variable(e.constant(1, dtypes.uint32)) for _ in range(1 + len(a.axes)))
+    wraps_ever = any(axis.wrap and i.dtype.signed for axis, i in zip(a.axes, indices, strict=True))
     with e.counted(rounds) as j:
-        given = indices.load(start + j)
-        e.accumulate(inside, "Min", e.located(given, extent)[1])
-        if signed:
-            e.accumulate(rising, "Min", e.convert(e.compare("GE", given, 0), dtypes.uint32))
-    e.stop_unless(inside, extent)
+        for axis, i, fine in zip(a.axes, indices, inside, strict=True):
+            given = i.load(start + j)
+            e.accumulate(fine, "Min", e.located(given, axis.extent, axis.wrap)[1])
+            if axis.wrap and i.dtype.signed:
+                e.accumulate(rising, "Min", e.convert(e.compare("GE", given, 0), dtypes.uint32))
+    for axis, fine in zip(a.axes, inside, strict=True):
+        e.stop_unless(fine, axis.extent)
     zero, plain = e.number(0), e.compare("NE", rising, 0)
-    for wraps in (False, True) if signed else (False,):  # nearly always none is negative, and less is to be done
+    for wraps in (False, True) if wraps_ever else (False,):  # nearly always none is negative, and less is to be done
         with e.counted(e.select(plain, *((zero, rounds) if wraps else (rounds, zero)))) as j:
-            given = indices.load(start + j)
-            place = e.located(given, extent)[0] if wraps else e.sure_index(given, extent)
-            write.store(start + j, x.load(place + row))
+            place = row
+            for axis, i in zip(a.axes, indices, strict=True):
+                given = i.load(start + j)
+                found = e.located(given, axis.extent, axis.wrap)[0] if wraps else e.sure_index(given, axis.extent)
+                place = found * axis.stride + place
+            write.store(start + j, x.load(place))
 
 
 ALONE: Op = row(KernelOp(
     name="taken_alone", doc="Elements at positions, which are checked as they are read.", names=("x", "indices"),
-    infer=_infer_alone, reference=lambda a, x, i: take.reference(a.along, x, i), lower=Push(_rows_alone, _code_alone),
+    infer=_infer_alone, reference=_reference_alone, lower=Push(_rows_alone, _code_alone),
 ))  # fmt: skip
 
 
@@ -178,7 +197,9 @@ def checked_places(node: Node) -> Node:
     """The places of a take or scatter, known to be in range."""
     x, indices, *updates = node.inputs
     extent = x.shape[(node.attrs.along if updates else node.attrs).axis]
-    return indices if in_range(indices, extent) else _checked(indices, Places(extent, described(node)))
+    if (terms := _terms(indices)) is not None:
+        return make(PLACES, _shaped(terms, indices.shape), Places(tuple(axis for _, axis in terms), described(node)))
+    return indices if in_range(indices, extent) else _checked(indices, Places((Axis(extent),), described(node)))
 
 
 def _checked(indices: Node, a: Places) -> Node:
@@ -186,6 +207,35 @@ def _checked(indices: Node, a: Places) -> Node:
     if indices.op is permute and indices.data is None:
         return make(permute, (_checked(indices.inputs[0], a),), indices.attrs)
     return make(PLACES, (indices,), a)
+
+
+def _shaped(terms: Sequence[tuple[Node, Axis]], shape: Shape) -> tuple[Node, ...]:
+    """The indices of all axes, of one shape."""
+    return tuple(i if i.shape == shape else reshape(i, shape) for i, _ in terms)
+
+
+def _terms(node: Node) -> list[tuple[Node, Axis]] | None:
+    """The indices whose checked positions add up to a place, and their axes; None for what is anything else."""
+    found = _added(node, 1)
+    return found if found is not None and len(found) > 1 else None
+
+
+def _added(node: Node, stride: int) -> list[tuple[Node, Axis]] | None:
+    while node.op is reshape and node.data is None:
+        (node,) = node.inputs
+    if node.data is not None:
+        return None
+    if node.op is position:
+        return [(node.inputs[0], Axis(node.attrs.extent, stride, node.attrs.wrap))]
+    if node.op is mul:
+        one, factor = node.inputs
+        if factor.op is not CONST or factor.attrs.array.size != 1:
+            return None
+        return _added(one, stride * int(factor.attrs.array.reshape(())))
+    if node.op is not add:
+        return None
+    terms = [_added(x, stride) if x.size == node.size else None for x in node.inputs]
+    return None if None in terms else [term for found in terms for term in found or ()]
 
 
 def single(node: Node) -> bool:
@@ -196,21 +246,27 @@ def single(node: Node) -> bool:
 
 def taken_alone(node: Node) -> Node | None:
     """A take of single elements that nothing else is computed with: one loop checks and reads; None for any other."""
-    x, indices = node.inputs
-    number = count(indices.shape[node.attrs.batch :])
-    if any(y.inputs for y in node.inputs if y.data is None) or node.dtype.is_complex or CONST in (x.op, indices.op):
+    (x, indices), a = node.inputs, node.attrs
+    number = count(indices.shape[a.batch :])
+    terms = _terms(indices) or [(indices, Axis(x.shape[a.axis]))]
+    while x.op is reshape and x.data is None and len(terms) > 1:  # as x[i, j] says that x is one axis
+        (x,) = x.inputs
+    if any(y.inputs for y in (x, *(i for i, _ in terms)) if y.data is None) or node.dtype.is_complex:
         return None  # what is computed before it may be so together with it
-    if node.attrs.axis != len(x.shape) - 1 or node.attrs.axis != node.attrs.batch or number < FEW or not x.shape[-1]:
+    if CONST in (x.op, *(i.op for i, _ in terms)) or number < FEW or not node.inputs[0].shape[-1]:
         return None
-    return make(ALONE, node.inputs, Alone(node.attrs, described(node)))
+    if a.axis != len(node.inputs[0].shape) - 1 or a.axis != a.batch:
+        return None
+    given = _shaped(terms, indices.shape)
+    return make(ALONE, (node.inputs[0], *given), Alone(a.batch, tuple(axis for _, axis in terms), described(node)))
 
 
 def checked_apart(node: Node) -> Node | None:
     """A take or scatter as its places and what relies on them; None where it is better left as it is."""
     x, indices, *updates = node.inputs
     along = node.attrs.along if updates else node.attrs
-    if count(along.taken(x, indices)) <= FEW or node.dtype.is_complex:
+    if count(along.taken(x, indices)) <= FEW or (updates and node.dtype.is_complex):
         return None
     if updates and count(x.shape[along.axis + 1 :]) < SHORT:
-        return None
+        return make(node.op, (x, checked_places(node), *updates), node.attrs) if _terms(indices) else None
     return make(SCATTERED if updates else TAKEN, (x, checked_places(node), *updates), node.attrs)

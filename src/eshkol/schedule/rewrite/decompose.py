@@ -25,6 +25,7 @@ from eshkol.ops.indexing import take
 from eshkol.ops.movement import expand, reshape
 from eshkol.ops.reductions import max_, min_, sum_
 from eshkol.ops.row import Parts
+from eshkol.ops.scans import doubled
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.divisions import DIVIDING, by_known, left_on_cores, multiple
@@ -43,6 +44,7 @@ from eshkol.schedule.kernels.values import SAME
 from eshkol.schedule.rewrite.walk import New, again, in_order, walked
 
 COLUMNS = 8  # of a product of integers, which make a vector
+LONG_ROW, MANY_ROWS = 64, 4096  # steps of a recurrence that are not few, and rows that keep a machine of blocks busy
 
 
 def decompose(results: Sequence[Node], target: MachineDescription = CORES) -> list[Node]:
@@ -121,6 +123,18 @@ def _zero(x: Node) -> bool:
     return x.op is CONST and not x.attrs.array.any()
 
 
+# --- recurrences ----------------------------------------------------------------------------------
+
+
+def _recurrence(node: Node) -> Any:
+    """Few long rows are gone over again and again by all lanes, rather than once by a few that wait for memory."""
+    gains, x = node.inputs
+    extent = x.shape[node.attrs.axis]
+    if type(extent) is not int or extent < LONG_ROW or count(x.shape) >= extent * MANY_ROWS:
+        return None
+    return doubled(node.attrs, gains, x)
+
+
 # --- products of integers -------------------------------------------------------------------------
 
 
@@ -138,7 +152,8 @@ RULES: dict[str, Callable[[Node], Any]] = {
     **dict.fromkeys(DIVIDING, by_known), "mul": multiple, "where": placed,
 }  # fmt: skip
 ON_BLOCKS: dict[str, Callable[[Node], Any]] = {
-    "scatter_into": lambda node: _placed(node) or settled(node) or checked_apart(node)
+    "scatter_into": lambda node: _placed(node) or settled(node) or checked_apart(node),
+    "recurrence": _recurrence,
 }
 ON_CORES: dict[str, Callable[[Node], Any]] = {
     "scatter_into": lambda node: in_parts(node) or _scatter_into(node), "remainder": left_on_cores,

@@ -21,7 +21,8 @@ from eshkol.ops.movement import Flip, Permutation, expand, flip, permute, reshap
 from eshkol.ops.reductions import Along
 from eshkol.ops.row import Shape
 from eshkol.ops.slicing import Pad, Slice, pad_constant, slice_
-from eshkol.ops.structural import CONST, Constant
+from eshkol.ops.sorting import sort
+from eshkol.ops.structural import CONST, PICK, Constant
 from eshkol.schedule.rewrite.rules import (
     aligned,
     build,
@@ -212,6 +213,27 @@ def _flip(node: Node) -> Node | None:
         inner = tuple(k - first for k in long if k >= first and source.shape[k - first] != 1)
         return fitted(build(flip, Flip(inner), source) if inner else source, node.shape)
     return build(flip, Flip(long), x) if long != axes else None
+
+
+@rule("scatter_into")
+def _scattered(node: Node) -> Node | None:
+    """Zeros around updates that are added at places of an order, which are all in range, need not be: the k greatest
+    elements' cotangents go where k of the elements lie, and the others are not put in order."""
+    (x, indices, updates), a = node.inputs, node.attrs
+    if not a.add or not made(updates, pad_constant) or not (made(indices, PICK) and made(indices.inputs[0], sort)):
+        return None
+    pad, value, along = updates.attrs, number(updates.inputs[1]), a.along
+    if value != 0 or any(pad.interior) or min((*pad.low, *pad.high)) < 0 or updates.shape != along.taken(x, indices):
+        return None
+    own = range(along.axis, along.axis + len(indices.shape) - along.batch)
+    if any(low or high for k, (low, high) in enumerate(zip(pad.low, pad.high, strict=True)) if k not in own):
+        return None
+    starts, kept = [0] * len(indices.shape), list(indices.shape)
+    for k in own:
+        starts[k - along.axis + along.batch] = pad.low[k]
+        kept[k - along.axis + along.batch] -= pad.low[k] + pad.high[k]
+    cut = _sliced(indices, starts, kept, (1,) * len(kept))
+    return build(node.op, a, x, cut, updates.inputs[0])
 
 
 # --- joining --------------------------------------------------------------------------------------

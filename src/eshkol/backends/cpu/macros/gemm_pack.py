@@ -135,7 +135,8 @@ class _Panels:
             self.last = k.minimum(first + w.b_group, w.b_panels)
             self.first, self.top = first, block * w.block * group
             self.matrix = elements.at(w.source("b", number))
-            self.into = k.scratch(p.style.stored, w.b_at).at((number * w.blocks + block) * w.b_block * group)
+            slot = number * w.slots + block // w.slot_blocks  # where one task packs block after block, it is the same
+            self.into = k.scratch(p.style.stored, w.b_at).at(slot * w.b_block * group)
             if p.b.turned:
                 self._turned()
             else:
@@ -231,8 +232,22 @@ def _turn(k: Kernel, style: Style, lines: list[Array], into: Array, units: Value
                 Array(k, line.pointer, stored).vector(at, many) if style.group > 1
                 else _converted(style, line.vector(at, many)) for line in lines[c : c + many]
             ]  # fmt: skip
+            there = len(block)
+            block += block[-1:] * (many - there)
             for step, column in enumerate(transposed(k, block)):
-                target.put((at + step) * len(lines) + c, column)
+                for first, width in _powers(there):
+                    part = column if width == many else k.shuffle(column, column, range(first, first + width))
+                    target.put((at + step) * len(lines) + c + first, part)
+
+
+def _powers(size: int) -> list[tuple[int, int]]:
+    """A size as powers of two, the largest first: where each begins, and how long it is."""
+    found, first = [], 0
+    for bit in reversed(range(size.bit_length())):
+        if size >> bit & 1:
+            found.append((first, 1 << bit))
+            first += 1 << bit
+    return found
 
 
 def transposed(k: Kernel, lines: list[Value]) -> list[Value]:

@@ -3,6 +3,11 @@
 Comes in: a `Product` (sizes, how A, B and C lie in memory, a `Style`). Goes out: a `Plan`, whose words the functions of
 `gemm_pack` and `gemm_tiles` read at run time. A batch has two axes, an outer and an inner one; an operand that many
 pairs share has a stride of 0 there, and is packed once.
+
+Where tiles of C are too few for many threads and sums are long, k is cut into parts as well: a task computes a tile of
+one part, in memory of the part's own, and a last phase adds the parts up, always in the same order. Where one tile has
+all rows of A, each block of B is needed by one task alone: that one packs it just before, again and again in the same
+memory, so that a large B is read once and not written.
 """
 
 from __future__ import annotations
@@ -24,13 +29,16 @@ from eshkol.backends.cpu.macros.gemm_units import (
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
 from eshkol.llvm.targets import Target
 from eshkol.runtime.scheduler import expected_workers
-from eshkol.support.extents import about
+from eshkol.support.extents import Extent, about
 
 OPERAND = -1  # instead of an offset in scratch memory: the operand itself
 MIRRORED = 96  # rows and terms of a product with its own transpose from which on half of it is computed
 PACKED_ROWS = 16  # of A, in a task of packing
 PACKED_PANELS = 16  # of B, or of a turned A, at most
 PACKING_TASKS = 16  # that there should be for panels
+PART_TERMS = 256  # of a sum that is cut into parts: each has as many at least
+ENOUGH_PARTS = 32  # tasks that there are with them, then
+UNCUT_ROWS, UNCUT_PANELS = 56, 2  # of a tile: those that are larger are made smaller before sums are cut
 
 WORDS = (
     "m", "n", "k", "blocks", "block", "units", "tile_rows", "tile_columns", "row_tiles", "tiles", "inner",
@@ -39,6 +47,7 @@ WORDS = (
     "b_from", "b_line", "b_from_outer", "b_from_inner", "b_pairs", "b_group", "b_groups",
     "b_at", "b_outer", "b_inner", "b_block", "b_panel", "b_row", "b_panels", "last_left", "own",
     "c_line", "c_outer", "c_inner",
+    "parts", "part_blocks", "part_at", "slots", "slot_blocks",
 )  # fmt: skip
 
 
@@ -86,6 +95,8 @@ class Product:
     first: tuple[tuple[str, Phase], ...] = ()  # functions to run before, with their phases
     declared: tuple[str, ...] = ()  # what those need
     follows: bool = True  # whether what becomes of sums depends on their place
+    cut: bool = False  # whether sums are cut into parts, as its plan says
+    streams: bool = False  # whether each task packs the blocks of B that it needs, as its plan says
 
     @property
     def mirrors(self) -> bool:
@@ -130,9 +141,20 @@ class Product:
     def stem(self) -> str:
         """The name of the function that computes tiles: it stands for everything that its text depends on."""
         widths = "".join(f"_{width}" for width in self.widths)
-        calls = self.style.packs_own and self.b.turned  # the function that packs B, which has its own name then
+        calls = self.packs_own and self.b.turned  # the function that packs B, which has its own name then
         how = f"{'_ta' * self.a.turned}{'_tb' * calls}{'_mirrored' * self.mirrors}"
-        return f"{self.name}_{self.style.name}{widths}{how}"
+        own = f"{'_parts' * self.cut}{'_streams' * self.streams}"
+        return f"{self.name}_{self.style.name}{widths}{how}{own}"
+
+    @property
+    def packs_own(self) -> bool:
+        """Whether the function of tiles may pack panels of B."""
+        return self.style.packs_own or self.streams
+
+    @property
+    def adding(self) -> str:
+        """Likewise of the one that adds up parts."""
+        return f"{self.name}_{self.style.sums}_parts_added".lower()
 
     def packing(self, name: str) -> str:
         """Likewise of the one that packs A or B."""
@@ -153,6 +175,7 @@ class ProductPlan:
     packs_a: bool
     packs_b: bool
     scratch: int
+    streams: bool  # whether tasks pack blocks of B just before they multiply them
 
     @property
     def a_tasks(self) -> int:
@@ -210,9 +233,29 @@ class ProductPlan:
         w |= {"a_outer": a_strides[0] * a_batch, "a_inner": a_strides[1] * a_batch}
         if packs_a:
             scratch += _aligned(a_pairs * a_batch * style.unit.size_bytes)
+        b_group = max(1, min(PACKED_PANELS, b_pairs * blocks * panels // PACKING_TASKS))
+        # Tasks that pack their own panels: what one core packs, others need not fetch from its cache.
+        own = packs_b and style.packs_own and panels >= expected_workers() and b_pairs == p.batch
+        own = own and 0 < p.m <= OWN_ROWS
+        own = own and (blocks == 1 or -(-p.m // style.rows) * style.rows * style.columns <= style.tile_sums)
+        parts, streams = 1, False
+        if own:
+            b_group, tile_rows, tile_columns = 1, -(-p.m // style.rows) * style.rows, style.columns
+        else:
+            sizes = p.m, p.n, p.k, p.batch
+            fixed = not any(type(size) is Extent for size in sizes)  # how it is cut may then depend on all of them
+            if fixed and style.inner is None and not style.unsigned_a:
+                parts = parts_of(style, *sizes)
+            # Tiles of any shape are right, so theirs is not chosen for each size anew.
+            m, n, k, batch = (about(size) for size in sizes)
+            tile_rows, tile_columns = tile_shape(style, m, n, k, batch, parts)
+            streams = packs_b and not style.packs_own and b_pairs == p.batch and fixed and 0 < p.m <= tile_rows
+        part_blocks = max(1, -(-blocks // parts))
+        parts = -(-blocks // part_blocks)
+        slots, slot_blocks = (parts, part_blocks) if streams else (blocks, 1)
         if packs_b:
             panel = style.columns * block + style.lead
-            b_batch = blocks * panels * panel
+            b_batch = slots * panels * panel
             w |= {"b_at": scratch, "b_block": panels * panel, "b_panel": panel, "b_row": style.columns,
                   "last_left": panels * style.columns}  # fmt: skip
             scratch += _aligned(b_pairs * b_batch * style.unit.size_bytes)
@@ -221,25 +264,20 @@ class ProductPlan:
             w |= {"b_at": p.b_from, "b_block": block * p.b.line, "b_panel": style.columns, "b_row": p.b.line,
                   "last_left": p.n}  # fmt: skip
         w |= {"b_outer": b_strides[0] * b_batch, "b_inner": b_strides[1] * b_batch}
-        b_group = max(1, min(PACKED_PANELS, b_pairs * blocks * panels // PACKING_TASKS))
-        # Tasks that pack their own panels: what one core packs, others need not fetch from its cache.
-        own = packs_b and style.packs_own and panels >= expected_workers() and b_pairs == p.batch
-        own = own and 0 < p.m <= OWN_ROWS
-        own = own and (blocks == 1 or -(-p.m // style.rows) * style.rows * style.columns <= style.tile_sums)
-        if own:
-            b_group, tile_rows, tile_columns = 1, -(-p.m // style.rows) * style.rows, style.columns
-        else:
-            # Tiles of any shape are right, so theirs is not chosen for each size anew.
-            tile_rows, tile_columns = tile_shape(style, about(p.m), about(p.n), about(p.k), about(p.batch))
+        if streams:
+            b_group = tile_columns // style.columns
         row_tiles, column_tiles = -(-p.m // tile_rows), -(-p.n // tile_columns)
         w |= {"tile_rows": tile_rows, "tile_columns": tile_columns, "row_tiles": row_tiles,
               "tiles": row_tiles * column_tiles, "b_panels": panels, "b_group": b_group,
               "b_groups": -(-panels // b_group), "own": int(own), "a_pairs": a_pairs, "b_pairs": b_pairs,
               "a_from": p.a_from, "b_from": p.b_from, "c_line": p.c.line, "c_outer": p.c.outer,
-              "c_inner": p.c.inner}  # fmt: skip
+              "c_inner": p.c.inner, "parts": parts, "part_blocks": part_blocks, "part_at": scratch,
+              "slots": slots, "slot_blocks": slot_blocks}  # fmt: skip
+        if parts > 1:
+            scratch += _aligned(parts * p.batch * p.m * p.n * style.sums.size_bytes)
         for name, laid in (("a", p.a), ("b", p.b)):
             w |= {f"{name}_line": laid.line, f"{name}_from_outer": laid.outer, f"{name}_from_inner": laid.inner}
-        return ProductPlan(w, packs_a, packs_b, scratch)
+        return ProductPlan(w, packs_a, packs_b, scratch, streams)
 
 
 def _pairs(batch: int, inner: int, laid: Laid) -> tuple[int, tuple[int, int]]:
@@ -257,8 +295,26 @@ def _aligned(size: int) -> int:
     return -(-size // 64) * 64
 
 
-def tile_shape(style: Style, m: int, n: int, k: int, batch: int) -> tuple[int, int]:
+def parts_of(style: Style, m: int, n: int, k: int, batch: int) -> int:
+    """How many parts sums are cut into, by the shape alone: no number of threads changes a bit of what is found."""
+    rows, columns = _tile(style, m, n, k, batch, ENOUGH_PARTS, UNCUT_ROWS, UNCUT_PANELS * style.columns)
+    tasks, work = batch * -(-m // rows) * -(-n // columns), rows * columns * k
+    most = min(-(-ENOUGH_PARTS // tasks), k // PART_TERMS, work // style.task_work) if tasks else 1
+    return max(1, most)
+
+
+def tile_shape(style: Style, m: int, n: int, k: int, batch: int, parts: int = 1) -> tuple[int, int]:
     """Rows and columns of a task's tile of C: large, but small enough that there are tasks for many cores."""
+    enough = max(style.tasks, TASKS_PER_THREAD * expected_workers())
+    if parts > 1:  # of which there are so many that tiles can stay large
+        enough = min(enough, max(ENOUGH_PARTS, 2 * expected_workers()))
+    return _tile(style, m, n, k // parts, batch * parts, enough)
+
+
+def _tile(
+    style: Style, m: int, n: int, k: int, batch: int, enough: int, least_rows: int = 0, least_columns: int = 0
+) -> tuple[int, int]:  # fmt: skip
+    """Likewise, for so many tasks; tiles with fewer rows or columns than the least are not made smaller."""
 
     def whole(size: int, unit: int) -> int:
         return max(1, -(-size // unit)) * unit
@@ -268,15 +324,16 @@ def tile_shape(style: Style, m: int, n: int, k: int, batch: int) -> tuple[int, i
     columns = min(whole(min(FLAT_COLUMNS if m <= FEW_ROWS else style.tile_columns, n), style.columns), room)
     if m <= FEW_ROWS:  # long rows of B
         return rows, columns
-    enough, worth = max(style.tasks, TASKS_PER_THREAD * expected_workers()), style.task_work
+    worth = style.task_work
     while batch * -(-m // rows) * -(-n // columns) < enough and rows * columns * k > worth:
-        if columns > style.columns and (columns >= rows or rows <= style.rows):
+        if columns > max(style.columns, least_columns) and (columns >= rows or rows <= max(style.rows, least_rows)):
             columns = whole(-(-columns // 2), style.columns)
-        elif rows > style.rows:
+        elif rows > max(style.rows, least_rows):
             rows = whole(-(-rows // 2), style.rows)
         else:
             break
-    return rows, columns
+    # Of about the same size each.
+    return whole(-(-m // max(1, -(-m // rows))), style.rows), whole(-(-n // max(1, -(-n // columns))), style.columns)
 
 
 class Words:

@@ -18,6 +18,7 @@ above the diagonal are left out, and the others stored on both sides.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.kernels.macro import Macro, Phase
@@ -26,13 +27,15 @@ from eshkol.backends.cpu.macros.gemm_pack import pack_a, pack_b
 from eshkol.backends.cpu.macros.gemm_plan import WORDS, Epilogue, Product, ProductPlan, Words, source
 from eshkol.backends.cpu.macros.gemm_small import small_product
 from eshkol.backends.cpu.macros.gemm_tune import tuned
-from eshkol.backends.cpu.macros.gemm_units import Micro, Style
+from eshkol.backends.cpu.macros.gemm_units import Micro, Style, deep_style
 from eshkol.backends.cpu.macros.gemv import vector_product
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
 from eshkol.backends.cpu.macros.micro import Waypoints
 from eshkol.backends.lanes.layout import BEYOND
 from eshkol.llvm.targets import Target
+from eshkol.support.extents import about
 
+ADDED = 1 << 14  # elements of parts that a task of adding them up is worth
 TURNED_UNROLL = 4  # units along k in a round of the inner loop where A is read column by column
 
 
@@ -40,22 +43,25 @@ def product_macro(p: Product) -> Macro:
     """The product as native functions; sizes are words, so that the same ones serve many shapes."""
     if (found := small_product(p) or vector_product(p) or few_product(p)) is not None:
         return found
-    p = tuned(p)
+    p = tuned(replace(p, style=deep_style(p.style, about(p.m), about(p.n), about(p.k))))
     plan = ProductPlan.of(p)
     functions, phases = [f for f, _ in p.first], [phase for _, phase in p.first]
     declared = dict.fromkeys(p.declared)
-    own = plan.words["own"]
+    own, parts = plan.words["own"] or plan.streams, plan.words["parts"]
+    p = replace(p, cut=parts > 1, streams=plan.streams)
     for name, write, tasks, wanted in (
         (p.packing("a"), pack_a, plan.a_tasks, plan.packs_a),
         (p.packing("b"), pack_b, plan.b_tasks, plan.packs_b),
-        (p.stem, _tiles, p.batch * plan.words["tiles"], True),
+        (p.stem, _tiles, p.batch * parts * plan.words["tiles"], True),
+        (p.adding, _together, p.batch * p.m, p.cut),
     ):
-        if wanted or (p.style.packs_own and write is pack_b):
+        if wanted or (p.packs_own and write is pack_b):
             text, needs = _written(name, p, write)
             functions.append(text)
             declared |= dict.fromkeys(needs)
         if wanted and not (own and write is pack_b):
-            phases.append(Phase(name, min(tasks, BEYOND)))
+            grain = max(1, ADDED // about(p.n * parts)) if write is _together else 1
+            phases.append(Phase(name, min(tasks, BEYOND), grain))
     words = tuple(min(plan.words[name], BEYOND) for name in WORDS) + p.epilogue_words
     return Macro(tuple(functions), tuple(phases), words, tuple(declared), plan.scratch)
 
@@ -78,7 +84,11 @@ def _tiles(p: Product) -> Kernel:
     k, style = Kernel(p.stem, p.target, p.operands), p.style
     w, lanes = Words(k), p.style.lanes
     a, b = source(k, 1, w.a_at, style.unit), source(k, 2, w.b_at, style.unit)
-    epilogue, held = p.epilogue(k, len(WORDS)), k.local(style.sums, style.tile_sums)
+    held, line = k.local(style.sums, style.tile_sums), w.c_line
+    c, epilogue = k.operand(0, p.ty), p.epilogue(k, len(WORDS))
+    if p.cut:  # what becomes of the sums of all parts is decided later
+        c, line = k.scratch(style.sums, w.part_at), w.n
+        epilogue = Epilogue(lambda value, place, column: value, lambda value, place: c.put(place, value))
     a_step, b_row = w.a_step, w.b_row
     if style.packed:
         a_step, b_row = k.const(Type.I64, style.rows), k.const(Type.I64, style.columns)
@@ -86,7 +96,14 @@ def _tiles(p: Product) -> Kernel:
     style.setup(k)
     with k.tasks() as task:
         pair, rest = task // w.tiles, task % w.tiles
-        a_pair, b_pair, c_pair = (w.pair(name, pair) for name in "abc")
+        first_block, last_block, c_pair = k.const(Type.I64, 0), w.blocks, k.const(Type.I64, 0)
+        if p.cut:
+            c_pair = pair * w.m * w.n
+            first_block, pair = pair % w.parts * w.part_blocks, pair // w.parts
+            last_block = k.minimum(first_block + w.part_blocks, w.blocks)
+        else:
+            c_pair = w.pair("c", pair)
+        a_pair, b_pair = w.pair("a", pair), w.pair("b", pair)
         first_row, first_column = rest % w.row_tiles * w.tile_rows, rest // w.row_tiles * w.tile_columns
         micro_rows = (k.minimum(w.tile_rows, w.m - first_row) + (style.rows - 1)) // style.rows
         panels = (k.minimum(w.tile_columns, w.n - first_column) + (style.columns - 1)) // style.columns
@@ -95,18 +112,20 @@ def _tiles(p: Product) -> Kernel:
                 panel = (pair * w.blocks + block) * w.b_groups + rest // w.row_tiles
                 k.do(f"call void @{p.packing('b')}(ptr %record, i64 {panel}, i64 {panel + 1})")
         # Sums that are not final need a place each; where there is one block, all use the same.
-        kept = k.select(w.blocks > 1, k.const(Type.I64, style.rows * style.columns), k.const(Type.I64, 0))
+        kept = k.select(w.part_blocks > 1, k.const(Type.I64, style.rows * style.columns), k.const(Type.I64, 0))
 
         def micro_tile(block: Value, panel: Value, left: Value, micro_row: Value, vectors: int) -> None:
             top = first_row + micro_row * style.rows
             row, column = k.minimum(top, w.last_top), k.minimum(left, w.last_left - vectors * lanes)
-            panel_at = b_pair + block * w.b_block + left // style.columns * w.b_panel + style.lead
+            slot = first_block // w.part_blocks if p.streams else block
+            panel_at = b_pair + slot * w.b_block + left // style.columns * w.b_panel + style.lead
             micro = Micro(
                 a.at(a_pair + block * w.a_block + row * w.a_row), w.a_row, a_step,
                 b.at(panel_at - (left - column)), b_row, k.minimum(w.block, w.units - block * w.block),
-                held.at((panel * micro_rows + micro_row) * kept), block > 0,
+                held.at((panel * micro_rows + micro_row) * kept), block > first_block,
             )  # fmt: skip
-            edge, last = _Edge(k, style, vectors, w, c_pair, row, column, top, left), block.compare("eq", w.blocks - 1)
+            edge = _Edge(k, style, vectors, w, line, c_pair, row, column, top, left)
+            last = block.compare("eq", last_block - 1)
             if style.inner is None:
                 _finish(k, epilogue, edge, last, micro.sums, _inner(k, style, micro, vectors, p.by_columns))
             else:
@@ -114,24 +133,57 @@ def _tiles(p: Product) -> Kernel:
                 _finish_held(k, epilogue, edge, last, micro.sums)
             if mirrors:
                 with k.when(k.both(last, mirrors)):
-                    edge.mirror(k.operand(0, p.ty), c_pair, row)
+                    edge.mirror(c, c_pair, row)
 
         def first_micro_row(left: Value) -> Value:
             """The first one that is not above the diagonal altogether, if what is above it is mirrored."""
             zero = k.const(Type.I64, 0)
             return k.select(mirrors, k.maximum(left - first_row, 0) // style.rows, zero) if mirrors else zero
 
-        with k.loop(0, w.blocks, plain=True) as block, k.loop(0, panels, plain=True) as panel:
-            left = first_column + panel * style.columns
-            for vectors in p.widths:
-                narrow = w.n - left <= p.widths[0] * lanes
-                fits = narrow if vectors == p.widths[0] else k.negated(narrow)
-                with (
-                    k.when(fits if len(p.widths) > 1 else "true"),
-                    k.loop(first_micro_row(left), micro_rows, plain=True) as micro_row,
-                ):
-                    micro_tile(block, panel, left, micro_row, vectors)
+        with k.loop(first_block, last_block, plain=True) as block:
+            if p.streams:
+                packed = (pair * w.blocks + block) * w.b_groups + rest // w.row_tiles
+                k.do(f"call void @{p.packing('b')}(ptr %record, i64 {packed}, i64 {packed + 1})")
+            with k.loop(0, panels, plain=True) as panel:
+                left = first_column + panel * style.columns
+                for vectors in p.widths:
+                    narrow = w.n - left <= p.widths[0] * lanes
+                    fits = narrow if vectors == p.widths[0] else k.negated(narrow)
+                    with (
+                        k.when(fits if len(p.widths) > 1 else "true"),
+                        k.loop(first_micro_row(left), micro_rows, plain=True) as micro_row,
+                    ):
+                        micro_tile(block, panel, left, micro_row, vectors)
     style.teardown(k)
+    return k
+
+
+def _together(p: Product) -> Kernel:
+    """Rows of C: the parts of their sums added up, the first to the last, and through the epilogue."""
+    k, sums = Kernel(p.adding, p.target, p.operands), p.style.sums
+    w = Words(k)
+    epilogue = p.epilogue(k, len(WORDS))
+    with k.tasks() as task:
+        pair, row = task // w.m, task % w.m
+        size, corner = w.m * w.n, w.pair("c", pair) + row * w.c_line
+        first = k.scratch(sums, w.part_at).at(pair * w.parts * size + row * w.n)
+
+        def parts_added(at: Value, lanes: int) -> Value:
+            total = k.variable(first.vector(at, lanes))
+            with k.loop(1, w.parts, plain=True) as part:
+                total.value = total.value + first.vector(part * size + at, lanes)
+            return epilogue.before(total.value, corner + at, at)
+
+        if epilogue.activation is None:
+            for at, lanes in k.strips(sums, w.n):
+                epilogue.store(parts_added(at, lanes), corner + at)
+        else:
+            for at, lanes in k.strips(sums, w.n):
+                first.put(at, parts_added(at, lanes))
+            with k.loop(0, w.n) as at:
+                first[at] = epilogue.activation(first[at])
+            for at, lanes in k.strips(sums, w.n):
+                epilogue.store(first.vector(at, lanes), corner + at)
     return k
 
 
@@ -139,12 +191,12 @@ class _Edge:
     """Which part of a micro-tile belongs to C and is its own, and where that is in C."""
 
     def __init__(
-        self, k: Kernel, style: Style, vectors: int, w: Words, pair: Value,
+        self, k: Kernel, style: Style, vectors: int, w: Words, line: Value, pair: Value,
         row: Value, column: Value, top: Value, left: Value,
     ) -> None:  # fmt: skip
-        self.k, self.style, self.line, self.column = k, style, w.c_line, column
+        self.k, self.style, self.line, self.column = k, style, line, column
         self.width = vectors * style.lanes
-        self.corner = pair + row * w.c_line + column
+        self.corner = pair + row * line + column
         self.above, self.before = top - row, left - column  # rows and columns that another micro-tile has stored
         self.rows = k.minimum(k.const(Type.I64, style.rows), w.m - row)
         self.columns = k.minimum(k.const(Type.I64, self.width), w.n - column)
@@ -159,11 +211,11 @@ class _Edge:
                 yield row * self.width + start, line + start, self.column + start
 
     def strips(self) -> Iterator[tuple[Value, Value, Value, int]]:
-        """Vectors and then single elements of each row: (number in the micro-tile, place in C, column, lanes)."""
+        """Vectors, short ones and single elements of each row: (number in the tile, place in C, column, lanes)."""
         k, lanes = self.k, self.style.lanes
         with k.loop(self.above, self.rows, plain=True) as row:
             start: Value = self.before
-            for width in dict.fromkeys((lanes, 1)):
+            for width in dict.fromkeys((lanes, max(1, lanes // 4), 1)):
                 stop = self.columns - (self.columns - start) % width
                 with k.loop(start, stop, width, plain=True) as column:
                     yield row * self.width + column, self.corner + row * self.line + column, self.column + column, width

@@ -29,6 +29,10 @@ TURNED_BYTES = 16 << 10  # a transposed A is read where it is up to this size: i
 FEW_ROWS = 3  # of A: for so few, packing B costs more than it gains
 DIRECT_BLOCK = 8  # units along k where a large B is read in place: more rows at once would meet in the same cache lines
 
+# The same for large products where there are 32 registers of 512 bits: sizes from which on, rows of a micro-tile, …
+DEEP_LEAST, DEEP_WORK, DEEP_ROWS = 64, 1 << 21, 14
+DEEP_PANEL_BYTES, DEEP_TILE, DEEP_TILE_BYTES, DEEP_TASKS = 64 << 10, 252, 256 << 10, 8
+
 Step = Callable[[Kernel, Value, Value, Value], Value]  # (k, sums, vector of B, a unit of A in every lane) → sums
 
 
@@ -66,6 +70,7 @@ class Style:
     direct_bytes: int = DIRECT_BYTES
     tile_rows: int = TILE_ROWS
     tile_columns: int = TILE_COLUMNS
+    tile_bytes: int = TILE_BYTES
     tasks: int = ENOUGH_TASKS
     packed: bool = False  # A and B are always packed, both in panels: strides are known, and A's columns contiguous
     packs_own: bool = False  # whether tasks may pack their own panels, where there are enough of them
@@ -116,7 +121,7 @@ class Style:
 
     @property
     def tile_sums(self) -> int:
-        return TILE_BYTES // self.sums.size_bytes
+        return self.tile_bytes // self.sums.size_bytes
 
 
 def single_style(ty: Type, target: Target, m: int, n: int) -> Style:
@@ -142,6 +147,22 @@ def single_style(ty: Type, target: Target, m: int, n: int) -> Style:
     if m <= FEW_ROWS and n >= registers // 2 * style.lanes:
         return replace(style, name=f"{style.name}_flat", rows=1, vectors=registers // 2, packed=False)
     return style
+
+
+def deep_style(style: Style, m: int, n: int, k: int) -> Style:
+    """The style for a large product where there are 32 registers of 512 bits: A is packed too, in panels of many rows.
+
+    Fourteen rows by two vectors need few bytes of A and B for each multiplication, from the second cache as well as
+    from the first: so blocks along k are long, and tiles large.
+    """
+    large = min(m, n, k) >= DEEP_LEAST and m * n * k >= DEEP_WORK
+    large = large and -(-m // DEEP_ROWS) * DEEP_ROWS <= m + m // 8  # rows that are computed in vain cost as much
+    if not large or (style.rows, style.vectors, style.by_lane, style.packed) != (6, 4, 1, False):
+        return style
+    return replace(
+        style, name=f"{style.name}_deep", rows=DEEP_ROWS, vectors=2, packed=True, panel_bytes=DEEP_PANEL_BYTES,
+        tile_rows=DEEP_TILE, tile_columns=DEEP_TILE, tile_bytes=DEEP_TILE_BYTES, tasks=DEEP_TASKS,
+    )  # fmt: skip
 
 
 def dot_step(intrinsic: str, element: Type, *, adds: bool = True, unsigned_a: bool = False) -> Step:

@@ -8,6 +8,7 @@
    FILL(...)     makes items of elements: (row, from, count, items, seen)
    RUN           how many are sorted at first, before they are merged
    NETWORK(...)  sorts so many in vectors, where equal items cannot be told apart: (items, count)
+   COLUMNS(...)  with that: sorts rows that lie in lanes, of which there are ABREAST: (items, pairs, pair_count)
    QUICK(...)    the same for any number (HAS_QUICK 1), unless it returns 0: (items, spare, count, rounds)
    DIVIDED(...)  with that: puts what is less than an item first and tells how many: (items, spare, count, item)
 
@@ -551,6 +552,35 @@ static int NAME(one_row)(const Row *row, const Space *space, Pieces pieces)
     return 1;
 }
 
+#ifdef COLUMNS
+/* The results of short rows, as many at a time as a vector has lanes. Returns how many rows these were, as a negative
+   number where equal keys stand for different bits, so that nothing was done. */
+static int64_t NAME(abreast)(
+    EshkolOrder *order, int64_t number, int64_t end, const Compared *pairs, int64_t pair_count)
+{
+    const int64_t length = order->length, rows = end - number < ABREAST ? end - number : ABREAST;
+    const ITEM top = (ITEM)1 << (8 * sizeof(ITEM) - 1); /* vectors compare signed numbers */
+    ITEM row_items[SHORT], keys[SHORT * ABREAST] = {0};
+    for (int64_t lane = 0; lane < rows; lane++) {
+        const Row row = row_of(order, number + lane);
+        Seen seen = seen_nothing();
+        FILL(&row, 0, length, row_items, &seen);
+        if (seen.mixed && !HAS_PLACE)
+            return -rows;
+        for (int64_t i = 0; i < length; i++)
+            keys[i * ABREAST + lane] = row_items[i] ^ top;
+    }
+    COLUMNS(keys, pairs, pair_count);
+    for (int64_t lane = 0; lane < rows; lane++) {
+        const Row row = row_of(order, number + lane);
+        for (int64_t i = 0; i < length; i++)
+            row_items[i] = keys[i * ABREAST + lane] ^ top;
+        NAME(write)(&row, row_items, 0, length);
+    }
+    return rows;
+}
+#endif
+
 #undef NAME
 #undef ITEM
 #undef WORD
@@ -558,6 +588,8 @@ static int NAME(one_row)(const Row *row, const Space *space, Pieces pieces)
 #undef PLACE
 #undef HAS_PLACE
 #undef NETWORK
+#undef COLUMNS
+#undef ABREAST
 #undef QUICK
 #undef DIVIDED
 #undef RUN

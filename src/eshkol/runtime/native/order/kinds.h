@@ -30,6 +30,11 @@ CHOOSE(TARGET)
 
 #define MOST_KEYS 256 /* of a network */
 
+/* Two places of which the keys are compared, and exchanged where they are not in order. */
+typedef struct {
+    uint8_t one, other;
+} Compared;
+
 /* Signed keys: every processor compares those in vectors. */
 typedef int32_t Narrow __attribute__((vector_size(VECTOR)));
 typedef int64_t Wide __attribute__((vector_size(VECTOR)));

@@ -149,6 +149,20 @@ static void NAME(network)(WORD *keys, int64_t keys_count)
     memcpy(keys, sorted, (size_t)keys_count * sizeof *keys);
 }
 
+/* Rows of keys side by side, a lane each: so many vectors, of which each lane is sorted by itself. `pairs` says which
+   of them are compared, in order. */
+static void NAME(columns)(WORD *keys, const Compared *pairs, int64_t pair_count)
+{
+    for (int64_t k = 0; k < pair_count; k++) {
+        V one, other;
+        memcpy(&one, keys + pairs[k].one * LANES, sizeof one);
+        memcpy(&other, keys + pairs[k].other * LANES, sizeof other);
+        EXCHANGE(one, other)
+        memcpy(keys + pairs[k].one * LANES, &one, sizeof one);
+        memcpy(keys + pairs[k].other * LANES, &other, sizeof other);
+    }
+}
+
 #undef NAME
 #undef WORD
 #undef BYTES

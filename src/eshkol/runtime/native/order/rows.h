@@ -3,6 +3,9 @@
    bytes). A few are sorted in vectors (network.h) and merged; long rows are divided in vectors (quick.h), where a
    processor can do that, and else sorted by digits, all threads sharing a very long one; of parts of an order, only the
    numbers around them are sorted. */
+#define SHORT 64           /* longest row that is sorted beside others, in lanes of vectors */
+#define MOST_COMPARED 544  /* pairs of places that are compared to sort so many */
+#define FEW_ABREAST 4      /* rows that are worth a network for all */
 #define FEW 64             /* items that are sorted rather than divided further */
 #define MERGED 256         /* longest row that is merged as a whole */
 #define MANY (1 << 14)     /* items from which on digits are large */
@@ -99,6 +102,19 @@ static void fill_wide(const Row *row, int64_t from, int64_t count, Placed *items
     }
 }
 
+/* Which places are compared to sort so many (Batcher's merging of odd and even ones, for any number). */
+static int64_t compared(int64_t count, Compared *pairs)
+{
+    int64_t found = 0;
+    for (int64_t sorted = 1; sorted < count; sorted *= 2)
+        for (int64_t apart = sorted; apart >= 1; apart /= 2)
+            for (int64_t first = apart % sorted; first + apart < count; first += 2 * apart)
+                for (int64_t i = first; i < first + apart && i + apart < count; i++)
+                    if ((i ^ (i + apart)) < 2 * sorted) /* of the same two runs that are merged */
+                        pairs[found++] = (Compared){(uint8_t)i, (uint8_t)(i + apart)};
+    return found;
+}
+
 /* Keys of up to 4 bytes. */
 #define NAME(x) narrow_##x
 #define ITEM uint32_t
@@ -106,6 +122,8 @@ static void fill_wide(const Row *row, int64_t from, int64_t count, Placed *items
 #define KEY(x) (x)
 #define HAS_PLACE 0
 #define NETWORK narrow_network
+#define COLUMNS narrow_columns
+#define ABREAST NARROW_LANES
 #define QUICK narrow_quick
 #define DIVIDED narrow_divided
 #define RUN NARROW_RUN
@@ -121,6 +139,8 @@ static void fill_wide(const Row *row, int64_t from, int64_t count, Placed *items
 #define PLACE(x) ((x) & 0xFFFFFFFF)
 #define HAS_PLACE 1
 #define NETWORK wide_network
+#define COLUMNS wide_columns
+#define ABREAST WIDE_LANES
 #define QUICK wide_quick
 #define DIVIDED wide_divided
 #define RUN WIDE_RUN
@@ -135,6 +155,8 @@ static void fill_wide(const Row *row, int64_t from, int64_t count, Placed *items
 #define KEY(x) (x)
 #define HAS_PLACE 0
 #define NETWORK wide_network
+#define COLUMNS wide_columns
+#define ABREAST WIDE_LANES
 #define QUICK wide_quick
 #define DIVIDED wide_divided
 #define RUN WIDE_RUN
@@ -177,7 +199,19 @@ void KIND(eshkol_order_rows)(void *context, int64_t begin, int64_t end)
     const int wide = order->size == 8, placed = order->wants & ESHKOL_ORDER_PLACES;
     const size_t least = wide ? 8 : 4;
     Space space = space_for(order, pieces, placed && !is_packed(order) ? 2 * least : least), larger = {0};
+    Compared pairs[MOST_COMPARED];
+    const int64_t abreast = order->length <= SHORT && !(wide && placed) ? compared(order->length, pairs) : 0;
+    int64_t alone = begin; /* rows up to this one are sorted one by one */
     for (int64_t number = begin; number < end && space.items != NULL; number++) {
+        if (abreast && number >= alone && end - number >= FEW_ABREAST) {
+            const int64_t tried = (wide ? wide_abreast : placed ? narrow_placed_abreast : narrow_abreast)(
+                order, number, end, pairs, abreast);
+            if (tried > 0) {
+                number += tried - 1;
+                continue;
+            }
+            alone = number - tried;
+        }
         const Row row = row_of(order, number);
         if (is_packed(order)) {
             packed_one_row(&row, &space, pieces);
