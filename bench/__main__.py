@@ -1,8 +1,8 @@
 """Run the benchmarks named on the command line, or all. Words after one that takes them choose among its rows.
 
 `python -m bench --busy workloads` measures CPU time on one CPU: for a machine that does other work at the same time.
-`python -m bench all`, `python -m bench compare` and `python -m bench kernels` have options of their own, which `--help`
-tells; `python -m bench machines` takes names of machines.
+`python -m bench all`, `compare`, `kernels` and `parallel` have options of their own, which `--help` tells;
+`python -m bench machines` takes names of machines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ELSEWHERE = ("gpu", "gpt2", "resnet")  # for machines that not everyone has: run
 CHOOSY = ("workloads", "steps", "latency", "scheme", "calculus")  # `python -m bench scheme fib`: words choose its rows
 OWN = {  # commands with options of their own
     "all": "bench.every.command", "compare": "bench.every.compare", "kernels": "bench.kernels",
-    "machines": "bench.machines", "pauses": "bench.pauses",
+    "machines": "bench.machines", "parallel": "bench.parallel", "pauses": "bench.pauses",
 }  # fmt: skip
 
 

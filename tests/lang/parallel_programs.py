@@ -2,7 +2,8 @@
 
 Comes in: a seed. Goes out: an expression of Scheme over procedures that stand for parallel forms (`pmap`, `preduce` …).
 Evaluated with the forms themselves and with those of one thread (`PARALLEL`, `SEQUENTIAL`) it has the same value. All
-reductions are associative, what is raised is always the same object, and what several bodies change is an atomic sum.
+reductions are associative, what is raised is always the same object, and what several bodies change is changed as a
+whole: atomically, under a mutex, or in a hash table.
 """
 
 from __future__ import annotations
@@ -16,7 +17,71 @@ _COMMON = """
 (define (caught thunk) (guard (e ((eq? e 'raised) -7)) (thunk)))
 (define (join numbers) (apply + numbers))
 (define p (make-parameter 3))
+(define (nothing) #f)
+(define-record-type point (make-point x y) point? (x point-x set-point-x!) (y point-y))
+(define (kept n)
+  (let ((made (let loop ((i 0) (made '())) (if (< i 80) (loop (+ i 1) (cons (make-point i (vector n i)) made)) made))))
+    (for-each (lambda (point) (set-point-x! point (vector n))) made)
+    (vector-ref (point-y (car (reverse made))) 0)))
+(define (cubed y) (* y y y))
+(define (looped y) (let loop ((i 0) (s 0.0)) (if (= i 5) s (loop (+ i 1) (+ s (* i y y))))))
+(define (small n) (inexact (modulo n 50)))
+(define (sloped n data)
+  (exact (round (gradient (lambda (x) (apply + (pmap (lambda (i) (* (small i) x x)) data))) (small n)))))
+
+; What takes a procedure and a list, whatever stands for the forms.
+(define (slopes f data)
+  (define (at y) (exact (round (+ (derivative cubed y) (gradient looped y)))))
+  (join (pmap (lambda (x) (at (small (f x)))) data)))
+(define (counted f data)
+  (let ((m (make-mutex)) (sum 0))
+    (peach (lambda (x) (let ((n (f x))) (with-mutex m (set! sum (+ sum n))))) data)
+    sum))
+(define (tabled f data)
+  (let ((table (make-hash-table)))
+    (peach (lambda (x) (hash-table-set! table x (f x))) data)
+    (join (hash-table-values table))))
+(define (updated f data)
+  (let ((table (make-hash-table)) (m (make-mutex)))
+    (define (add! key n) (with-mutex m (hash-table-set! table key (+ n (hash-table-ref/default table key 0)))))
+    (peach (lambda (x) (add! (modulo x 3) (f x))) data)
+    (join (hash-table-values table))))
+(define (escaping f data)
+  (define (one x)
+    (call/cc (lambda (k) (dynamic-wind nothing (lambda () (if (odd? x) (k (f x)) (+ 1 (f x)))) nothing))))
+  (join (pmap one data)))
+(define (wound f data)
+  (let ((in (make-atomic-fxbox 0)) (out (make-atomic-fxbox 0)))
+    (define (one x)
+      (dynamic-wind (lambda () (atomic-fxbox+/fetch! in 1)) (lambda () (f x)) (lambda () (atomic-fxbox+/fetch! out 1))))
+    (caught (lambda () (join (pmap one data))))
+    (- (atomic-fxbox-ref in) (atomic-fxbox-ref out))))
+(define (swapped f data)
+  (let ((found (make-atomic-box '())))
+    (define (add! n)
+      (let ((old (atomic-box-ref found)))
+        (if (not (eq? old (atomic-box-compare-and-swap! found old (cons n old)))) (add! n))))
+    (peach (lambda (x) (add! (f x))) data)
+    (join (atomic-box-ref found))))
+(define (written f data)
+  (define (text x) (let ((port (open-output-string))) (write (list x (f x)) port) (get-output-string port)))
+  (join (map string-length (pmap text data))))
+(define (named f data)
+  (let ((symbols (pmap (lambda (x) (string->symbol (string-append "s" (number->string (f x))))) data)))
+    (join (map (lambda (symbol) (if (memq symbol symbols) (string-length (symbol->string symbol)) -1000)) symbols))))
+(define (chained f data)
+  (ptouch (let loop ((rest data) (before (pfuture (lambda () 0))))
+            (if (null? rest)
+                before
+                (loop (cdr rest) (let ((x (car rest))) (pfuture (lambda () (+ (f x) (ptouch before))))))))))
+(define (bound f data)
+  (join (pmap (lambda (x) (parameterize ((p (+ x (p)))) (ptouch (pfuture (lambda () (+ (p) (f x))))))) data)))
 """
+_OF_PROCEDURES = (
+    "slopes", "counted", "tabled", "updated", "escaping", "wound", "swapped", "written", "named", "chained", "bound",
+    "sent",
+)  # fmt: skip
+_OF_NUMBERS = ("kept", "cancelled")
 SEQUENTIAL = (
     _COMMON
     + """
@@ -33,6 +98,8 @@ SEQUENTIAL = (
 (define (pfuture thunk) (thunk))
 (define (ptouch value) value)
 (define (pthread thunk) (thunk))
+(define (sent f data) (join (map f data)))
+(define (cancelled n) n)
 """
 )
 PARALLEL = (
@@ -51,6 +118,18 @@ PARALLEL = (
 (define (pthread thunk)
   (guard (e ((uncaught-exception? e) (raise (uncaught-exception-reason e))))
     (thread-join! (thread-start! (make-thread thunk)))))
+(define (sent f data)
+  (let ((ch (make-channel 2)))
+    (define (send) (for-each (lambda (x) (channel-send! ch (f x))) data))
+    (let ((sender (make-future (lambda () (dynamic-wind nothing send (lambda () (channel-close! ch)))))))
+      (let loop ((sum 0))
+        (let ((n (channel-receive! ch)))
+          (if (eof-object? n) (begin (touch sender) sum) (loop (+ sum n))))))))
+(define (cancelled n)
+  (let ((endless (make-future (lambda () (let loop () (loop))))))
+    (slowly n)
+    (future-cancel! endless)
+    n))
 """
 )
 
@@ -72,7 +151,7 @@ class Generator:
         if depth == 0:
             return pick([*names, str(self.random.randrange(-9, 10)), "(p)"])
         inner, name = depth - 1, self.name()
-        kind = self.random.randrange(15)
+        kind = self.random.randrange(22)
         if kind < 2:
             return f"({pick('+-')} {self.number(inner, names)} {self.number(inner, names)})"
         if kind == 2:
@@ -108,7 +187,14 @@ class Generator:
         if kind == 13:
             body = f"(if (= 3 (modulo {name} 7)) (raise 'raised) {self.number(inner, [*names, name])})"
             return f"(caught (lambda () (join (pmap (lambda ({name}) {body}) {self.list(inner, names)}))))"
-        return f"(pthread (lambda () {self.number(inner, names)}))"
+        if kind == 14:
+            return f"(pthread (lambda () {self.number(inner, names)}))"
+        if kind == 15:
+            return f"({pick(_OF_NUMBERS)} {self.number(inner, names)})"
+        if kind == 16:
+            return f"(sloped {self.number(inner, names)} {self.list(inner, names)})"
+        body = self.number(inner, [*names, name])
+        return f"({pick(_OF_PROCEDURES)} (lambda ({name}) {body}) {self.list(inner, names)})"
 
     def list(self, depth: int, names: list[str]) -> str:
         """An expression for a list of integers."""

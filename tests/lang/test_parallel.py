@@ -131,6 +131,89 @@ def test_an_error_shows_where_it_was_raised(tmp_path: Path) -> None:
     assert "(define (third v) (+ 1 (vector-ref v 2)))" in done.stderr
 
 
+def test_futures_are_cancelled_from_their_first_moment(tmp_path: Path) -> None:
+    """Those that began just then, too; else each would keep a thread of the pool for ever."""
+    text = """
+    (define (endless) (let loop () (loop)))
+    (define (cancelled n) (let ((f (make-future endless))) (thread-yield!) (future-cancel! f) n))
+    (let loop ((i 0)) (if (< i 400) (begin (cancelled i) (loop (+ i 1)))))
+    (write (touch (future (apply + (iota 10)))))"""
+    assert written(tmp_path / "cancelled.esk", text) == "45"
+
+
+def test_a_future_that_nobody_refers_to_runs_on(tmp_path: Path) -> None:
+    """Collections while it runs do not take it away."""
+    text = """
+    (define ended (make-atomic-fxbox 0))
+    (define (work) (let loop ((i 0)) (if (< i 2000) (begin (make-vector 500 i) (loop (+ i 1))))) (note))
+    (define (note) (atomic-fxbox+/fetch! ended 1))
+    (define (begin-some) (let loop ((i 0)) (if (< i 40) (begin (make-future work) (loop (+ i 1))))))
+    (begin-some)
+    (let wait () (if (< (atomic-fxbox-ref ended) 40) (begin (collect-garbage) (make-vector 20000 0) (wait))))
+    (write (atomic-fxbox-ref ended))"""
+    assert written(tmp_path / "dropped.esk", text) == "40"
+
+
+def test_threads_that_end_leave_no_memory_twice(tmp_path: Path) -> None:
+    """Blocks in which they looked for memory are found again by collections, once."""
+    text = """
+    (define (small i)
+      (let loop ((n 0) (made '())) (if (< n 300) (loop (+ n 1) (cons (vector i n) made)) (length made))))
+    (define (start i) (thread-start! (make-thread (lambda () (small i)))))
+    (define (some) (apply + (map thread-join! (map start (iota 12)))))
+    (write (let loop ((i 0) (sum 0)) (if (< i 40) (begin (collect-garbage) (loop (+ i 1) (+ sum (some)))) sum)))"""
+    assert written(tmp_path / "threads.esk", text, ESHKOL_GC_CHECK="1") == "144000"
+
+
+# ---- derivatives -----------------------------------------------------------------------------------------------------
+
+DERIVATIVES = """
+(import (eshkol) (only (eshkol primitives) %fast-statistics))
+(define (f x) (let loop ((i 0) (s 0.0)) (if (= i 50) s (loop (+ i 1) (+ s (* x (sin (* x (exact->inexact i)))))))))
+(define (g x) (gradient f x))
+(define points (map (lambda (i) (/ i 7.0)) (iota 300)))
+(define (runs) (car (%fast-statistics)))
+"""
+
+
+def test_compiled_derivatives_run_on_any_thread(tmp_path: Path) -> None:
+    text = (
+        DERIVATIVES
+        + """
+    (define (elsewhere thunk) (thread-join! (thread-start! (make-thread thunk))))
+    (define found (elsewhere (lambda () (map g points))))     ; which also asks for the program
+    (define after (runs))
+    (write (list (equal? found (map g points)) (= after 300) (= (runs) 600)
+                 (equal? found (parallel-map g points)) (= (runs) 900)))"""
+    )
+    assert written(tmp_path / "fast.esk", text) == "(#t #t #t #t #t)"
+
+
+@pytest.mark.slow
+def test_what_threads_run_is_not_given_back(tmp_path: Path) -> None:
+    """More programs than are kept, while other threads run earlier ones."""
+    text = (
+        DERIVATIVES
+        + """
+    (define expected (map g points))
+    (define right (make-atomic-fxbox 0))
+    (define stop (make-atomic-fxbox 0))
+    (define (check)
+      (if (= 0 (atomic-fxbox-ref stop))
+          (begin
+            (if (equal? expected (map g points)) (atomic-fxbox+/fetch! right 1) (error "another derivative"))
+            (check))))
+    (define threads (map (lambda (i) (thread-start! (make-thread check))) (iota 2)))
+    (define (another i) (eval `(lambda (x) (let loop ((k 0) (s x)) (if (= k 2) s (loop (+ k 1) (* s x ,i)))))
+                              (environment '(scheme base))))
+    (for-each (lambda (i) (if (not (= (derivative (another i) 1.0) (* 3.0 i i))) (error "wrong" i))) (iota 215 1))
+    (atomic-fxbox-set! stop 1)
+    (for-each thread-join! threads)
+    (write (> (atomic-fxbox-ref right) 0))"""
+    )
+    assert written(tmp_path / "many.esk", text) == "#t"
+
+
 # ---- large -----------------------------------------------------------------------------------------------------------
 
 

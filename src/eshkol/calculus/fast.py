@@ -45,6 +45,7 @@ MOST_PASSES = 64  # of such pieces (fast.c)
 MOST_KEPT = 200  # programs of a machine
 
 
+Kept = tuple[Native, FastCode, list[Root]]
 Key = tuple[int, ...]  # a procedure's code, the kind, and the code of procedures that it has captured
 
 
@@ -56,18 +57,23 @@ class FastPrograms:
         self.engine = engine
         self.cache = cache
         self._code = CodeMemory()
-        self._kept: list[tuple[Native, FastCode, list[Root]]] = []  # what the machine's table points to
+        self._kept: list[Kept] = []  # what the machine's table points to
+        self._retired: list[tuple[int, CodeMemory, list[Kept]]] = []  # what threads may still run, by its generation
         self._units: set[int] = set()  # whose code or constants programs were made from
         self._warned = False
         self._forward: set[Key] = set()  # procedures and kinds that have programs for so many inputs
         self._sized: set[Key] = set()  # those that have programs for data of some length
         library = machine.library
-        library.esk_fast_add.restype = library.esk_fast_forget.restype = None
+        library.esk_fast_add.restype = None
+        library.esk_fast_forget.restype = library.esk_fast_oldest.restype = ctypes.c_uint64
         library.esk_fast_add.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
-        library.esk_fast_forget.argtypes = (ctypes.c_void_p,)
+        library.esk_fast_forget.argtypes = library.esk_fast_oldest.argtypes = (ctypes.c_void_p,)
 
     def close(self) -> None:
         self._code.close()
+        for _, code, _ in self._retired:
+            code.close()
+        self._retired.clear()
 
     def forget(self, units: Iterable[int]) -> None:
         """Units are about to go away: programs that were made from them, too."""
@@ -75,13 +81,17 @@ class FastPrograms:
             self._forget_all()
 
     def _forget_all(self) -> None:
-        self.machine.library.esk_fast_forget(self.machine.context)
-        self._kept.clear()
+        generation = self.machine.library.esk_fast_forget(self.machine.context)
+        self._retired.append((generation, self._code, self._kept))
+        self._code, self._kept = CodeMemory(), []
         self._units.clear()
         self._forward.clear()
         self._sized.clear()
-        self._code.close()
-        self._code = CodeMemory()
+        oldest = self.machine.library.esk_fast_oldest(self.machine.context)
+        for retired, code, _ in self._retired:
+            if retired < oldest:
+                code.close()
+        self._retired = [one for one in self._retired if one[0] >= oldest]
 
     def answer(self, args: list[Value]) -> bool | str:
         """Whether there is a program for a kind of derivative now; of `KERNEL`, why there can be none, or False."""

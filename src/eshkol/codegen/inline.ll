@@ -30,7 +30,7 @@ slow:
 define internal void @poll(ptr %ctx) alwaysinline {
   %frame = call ptr @llvm.frameaddress.p0(i32 0)
   %slot = getelementptr i8, ptr %ctx, i64 $Context.stack_limit
-  %limit = load volatile ptr, ptr %slot
+  %limit = load atomic volatile ptr, ptr %slot monotonic, align 8
   %deep = icmp ult ptr %frame, %limit
   br i1 %deep, label %slow, label %done, !prof !1
 slow:
@@ -43,7 +43,7 @@ done:
 ; where the stack does not grow: only whether somebody interrupts. It needs no frame.
 define internal void @poll_interrupt(ptr %ctx) alwaysinline {
   %slot = getelementptr i8, ptr %ctx, i64 $Context.stack_limit
-  %limit = load volatile i64, ptr %slot
+  %limit = load atomic volatile i64, ptr %slot monotonic, align 8
   %asked = icmp eq i64 %limit, -1
   br i1 %asked, label %slow, label %done, !prof !1
 slow:
@@ -316,7 +316,7 @@ define internal void @written(ptr %ctx, ptr %place) alwaysinline {
   %address = ptrtoint ptr %place to i64
   %number = lshr i64 %address, $CARD_SHIFT
   %card = getelementptr i8, ptr %cards, i64 %number
-  store i8 1, ptr %card
+  store atomic i8 1, ptr %card monotonic, align 1
   ret void
 }
 

@@ -15,7 +15,7 @@ enum { STACK_CLEARED = 16 << 10 };
 enum { LEAST_GROWTH = 8 << 20 /* of the old */, SMALL = 64 << 20 /* bytes alive */ };
 enum { LONG = 10000000, SHORT = 4000000 /* nanoseconds of a collection of the young */, LEAST_SHARE = 1 << 20 };
 enum { LONG_VECTOR = 1 << 16 /* items: more than a cell holds */ };
-enum { MOST_SHARES = 8 /* as much for each thread, up to so many */ };
+enum { MOST_SHARES = 64 /* as much for each thread, up to so many */ };
 enum { SLICE = 8000000 /* nanoseconds */, SLICE_OBJECTS = 1 << 16, MOST_OBJECTS = 1 << 20 };
 enum { OBJECT = 32 /* bytes, roughly */ };
 enum { RELEASED = 512 /* blocks whose pages go back to the system at a time */ };
@@ -89,12 +89,24 @@ static uint64_t bits_in(uint64_t word) {
     return ((word + (word >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56;
 }
 
+static bool is_empty(const uint64_t *bits) {
+    uint64_t any = 0;
+    for (int i = 0; i < BITMAP_WORDS; i++) any |= bits[i];
+    return !any;
+}
+
 /* What is alive is what is allocated, and old now. */
 static void sweep_cells(Heap *heap, uint32_t index, bool all) {
     Block *block = &heap->blocks[index];
     SizeClass *class = &heap->classes[block->class];
     uint64_t *allocated = esk_bitmap(heap->allocated, index), *marked = esk_bitmap(heap->marked, index);
     uint64_t *reached = esk_bitmap(heap->reached, index), count = 0;
+    if (!all && is_empty(marked)) { /* as most blocks of the young are; what is allocated there counts no more */
+        heap->live -= (uint64_t)block->span * class->words * 8;
+        block->span = 0;
+        esk_give_blocks(heap, index, 1);
+        return;
+    }
     for (int i = 0; i < BITMAP_WORDS; i++) {
         if (all) {
             marked[i] = reached[i];
@@ -128,7 +140,6 @@ static void sweep_large(Heap *heap, uint32_t index, bool all) {
 }
 
 static void sweep_young(Heap *heap) {
-    for (int i = 0; i < CLASS_COUNT; i++) heap->classes[i].block = NO_BLOCK;
     for (uint32_t index = heap->touched, next; index != NO_BLOCK; index = next) {
         next = heap->blocks[index].next_touched;
         heap->blocks[index].touched = 0;
@@ -140,7 +151,7 @@ static void sweep_young(Heap *heap) {
 
 /* From the last block to the first, so that the lists of those with free cells begin with the lowest. */
 static void sweep_all(Heap *heap) {
-    for (int i = 0; i < CLASS_COUNT; i++) heap->classes[i].list = heap->classes[i].block = NO_BLOCK;
+    for (int i = 0; i < CLASS_COUNT; i++) heap->classes[i].list = NO_BLOCK;
     for (uint64_t index = heap->top; index-- > 0;) {
         Block *block = &heap->blocks[index];
         block->touched = 0;
@@ -171,7 +182,10 @@ static const HeapWatcher *begin(Context *context) {
     heap->collecting = true;
     if (watcher) watcher->collecting(context);
     esk_free_dropped(context);
-    for (Context *each = heap->first; each; each = each->next) esk_drop_runs(each);
+    for (Context *each = heap->first; each; each = each->next) {
+        esk_drop_runs(each);
+        esk_drop_areas(each);
+    }
     heap->recent -= heap->recent / 64;
     if (heap->recent < heap->used) heap->recent = heap->used;
     return watcher;
@@ -262,8 +276,12 @@ __attribute__((noinline)) static bool collect(Context *context, void kind(Contex
     (void)_setjmp(registers);
     char *frame = __builtin_frame_address(0), *low = frame < (char *)&registers ? frame : (char *)&registers;
     Heap *heap = context->heap;
-    if (heap->several && !esk_stop_others(context, low)) return false;
-    if (!heap->paused) kind(context, low); /* another thread may have begun to pause it */
+    if (heap->several) {
+        uint64_t start = esk_now();
+        if (!esk_stop_others(context, low)) return false;
+        heap->pauses.stopping += esk_now() - start;
+    }
+    if (!__atomic_load_n(&heap->paused, __ATOMIC_RELAXED)) kind(context, low); /* another thread may have begun to pause it */
     if (heap->several) esk_let_others_go(context);
     esk_clear_stack();
     __asm__ volatile("" : : "r"(&registers) : "memory");
@@ -271,15 +289,18 @@ __attribute__((noinline)) static bool collect(Context *context, void kind(Contex
 }
 
 static bool collect_unasked(Context *context, void kind(Context *, char *)) {
-    Pauses *pauses = &context->heap->pauses;
+    Heap *heap = context->heap;
+    Pauses *pauses = &heap->pauses;
     uint64_t start = esk_now(), worked = read_clock(CLOCK_THREAD_CPUTIME_ID);
     if (!collect(context, kind)) return false;
     uint64_t took = esk_now() - start;
     worked = read_clock(CLOCK_THREAD_CPUTIME_ID) - worked;
+    esk_lock(heap);
     pauses->count++;
     pauses->total += took;
     if (took > pauses->longest) pauses->longest = took;
     if (worked > pauses->most_work) pauses->most_work = worked;
+    esk_unlock(heap);
     return true;
 }
 
@@ -290,24 +311,29 @@ static void collect_all_unasked(Context *context) {
 void esk_step(Context *context) { collect_unasked(context, collect_young); }
 
 void esk_collect(Context *context) {
-    if (context->heap->paused || context->heap->collecting) return;
+    if (__atomic_load_n(&context->heap->paused, __ATOMIC_RELAXED) || context->heap->collecting) return;
     while (!collect(context, collect_all)) continue;
 }
 
 void esk_collect_when_due(Context *context) {
     const Heap *heap = context->heap;
-    if (heap->stress || heap->since > heap->threshold) esk_collect(context);
+    if (heap->stress || __atomic_load_n(&heap->since, __ATOMIC_RELAXED) > heap->threshold) esk_collect(context);
 }
 
 bool esk_collect_at_limit(Context *context) {
     Heap *heap = context->heap;
     uint64_t little = heap->limit / 64;
-    bool again = heap->forced && heap->since < little * BLOCK_BYTES;
     if (!esk_may_collect(context)) return false;
+    esk_lock(heap);
+    bool again = heap->forced && __atomic_load_n(&heap->since, __ATOMIC_RELAXED) < little * BLOCK_BYTES;
+    esk_unlock(heap);
     collect_all_unasked(context);
+    esk_lock(heap);
     heap->forced = true;
-    if (heap->in_reserve || heap->used <= heap->limit - little) return true;
-    return !again && heap->live <= (heap->limit - little) * BLOCK_BYTES;
+    bool enough = heap->in_reserve || heap->used <= heap->limit - little ||
+                  (!again && heap->live <= (heap->limit - little) * BLOCK_BYTES);
+    esk_unlock(heap);
+    return enough;
 }
 
 /* What is outside may be held by objects that are old, but not alive: only where marking all takes long, the young come
@@ -325,4 +351,4 @@ bool esk_outside(Context *context, int64_t bytes) {
     return true;
 }
 
-void esk_pause_collection(Context *context, int64_t change) { context->heap->paused += change; }
+void esk_pause_collection(Context *context, int64_t change) { __atomic_add_fetch(&context->heap->paused, change, __ATOMIC_RELAXED); }

@@ -245,8 +245,8 @@ __attribute__((noinline)) static _Noreturn void leave_to(Context *context, const
     while (shared && (shared->low < continuation->low || (shared->low == continuation->low && !beside)))
         shared = shared->parent;
     context->entry->captured = shared;
-    if (context->heap->failed) {
-        context->heap->failed = false;
+    if (context->failed) {
+        context->failed = false;
         esk_wipe(__builtin_frame_address(0), continuation->low);
     }
     esk_resume(continuation->registers, continuation->low, continuation->back, value);
@@ -274,8 +274,8 @@ _Noreturn void esk_throw(Context *context, Value target, Value value) {
     if (continuation->head.flags & FLAG_ONCE) leave_to(context, continuation, value);
     const Segment *there = common(continuation->segment, context->entry->captured);
     context->entry->captured = continuation->segment;
-    bool wipe = context->heap->failed;
-    context->heap->failed = false;
+    bool wipe = context->failed;
+    context->failed = false;
     if (there == continuation->segment && !continuation->bytes && !wipe) /* all frames are there as they were */
         esk_resume(continuation->registers, continuation->low, continuation->back, value);
     descend(continuation, there, wipe, value);

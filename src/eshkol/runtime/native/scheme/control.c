@@ -91,8 +91,8 @@ static _Noreturn void leave(Context *context, Value outcome, int how) {
         abort();
     }
     entry->outcome = outcome;
-    bool wipe = context->heap->failed;
-    context->heap->failed = false;
+    bool wipe = context->failed;
+    context->failed = false;
     jump(entry, how, wipe ? __builtin_frame_address(0) : entry->base);
 }
 
@@ -153,7 +153,7 @@ static uint64_t enter(Context *context, const Primitive *row, Value procedure, c
         .outer = context->entry, .id = ++context->entries, .args = args, .count = count,
         .handlers = context->handlers, .winders = context->winders, .parameters = context->parameters,
         .outcome = procedure, /* alive while it runs */
-        .before = esk_current, .unwinds = unwinds, .form = form,
+        .fast_generation = context->fast_generation, .before = esk_current, .unwinds = unwinds, .form = form,
     };
     esk_current = context;
     context->handlers = ESK_NULL; /* those outside lie beyond frames of the host: it hands on what nobody handles */
@@ -162,6 +162,7 @@ static uint64_t enter(Context *context, const Primitive *row, Value procedure, c
     *result = entry.outcome;
     context->entry = entry.outer;
     esk_current = entry.before;
+    esk_end_fast(context, entry.fast_generation);
     context->handlers = entry.handlers;
     context->winders = entry.winders;
     context->parameters = entry.parameters;
@@ -219,7 +220,7 @@ bool esk_protect(Context *context, Value (*work)(Context *, void *), void *data,
     Entry entry = {
         .outer = context->entry, .id = ++context->entries, .handlers = context->handlers, .winders = context->winders,
         .parameters = context->parameters, .outcome = ESK_FALSE, .raise = context->raise, .before = esk_current,
-        .protects = context->entry != NULL,
+        .fast_generation = context->fast_generation, .protects = context->entry != NULL,
     };
     Protected what = {work, data};
     esk_current = context;
@@ -229,6 +230,7 @@ bool esk_protect(Context *context, Value (*work)(Context *, void *), void *data,
     context->raise = entry.raise;
     context->entry = entry.outer;
     esk_current = entry.before;
+    esk_end_fast(context, entry.fast_generation);
     return how == ENDED_NORMALLY;
 }
 
@@ -274,6 +276,7 @@ static void use_heap(Context *context) {
     context->region_bytes = context->heap->capacity * BLOCK_BYTES;
     context->cards = context->heap->cards - ((uintptr_t)context->region >> CARD_SHIFT);
     context->environment = context->started = ESK_FALSE;
+    esk_drop_areas(context);
 }
 
 Context *esk_new_context(uint64_t heap_limit) {

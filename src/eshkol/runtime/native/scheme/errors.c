@@ -163,6 +163,7 @@ Value esk_cause(Value error) { return ((Record *)esk_pointer(error))->fields[FIE
 
 _Noreturn void esk_raise(Context *context, Value condition) {
     if (context->held_count) esk_let_go_of_all(context);
+    if (context->fast_generation) esk_end_fast(context, context->entry ? context->entry->fast_generation : 0);
     if (esk_is(context->raise, TAG_PROCEDURE)) esk_call(context, context->raise, &condition, 1);
     esk_uncaught(context, condition);
 }

@@ -72,9 +72,11 @@ typedef struct {
 int64_t esk_fast_run(Context *, FastCode *, const Value *args, int64_t count, Value *result, bool *whole);
 
 /* fast_table.c: which programs there are. For the host: one more for a procedure, or null where there is none; and none
- * of those that were added is used again. */
+ * of those that were added is found again, which gives a generation; they may go when the oldest generation that is in
+ * use is a later one. */
 void esk_fast_add(Context *, const Procedure *, int64_t kind, FastCode *);
-void esk_fast_forget(Context *);
+uint64_t esk_fast_forget(Context *);
+uint64_t esk_fast_oldest(const Context *);
 void esk_fast_free(Context *); /* with its context */
 
 /* For compiled code. */

@@ -22,7 +22,7 @@ static uint64_t range_mask(uint64_t index, uint64_t from, uint64_t to) {
 }
 
 /* Says of the cells of a block between two granules whether they are allocated. */
-static void set_cells(Heap *heap, uint64_t block, const SizeClass *class, uint64_t from, uint64_t to, bool allocated) {
+static void set_cells(const Heap *heap, uint64_t block, const SizeClass *class, uint64_t from, uint64_t to, bool allocated) {
     uint64_t *bits = esk_bitmap(heap->allocated, block);
     for (uint64_t i = from / 64; i * 64 < to; i++) {
         uint64_t cells = class->starts[i] & range_mask(i, from, to);
@@ -130,7 +130,7 @@ static void drop_run(Heap *heap, Bump *bump, const SizeClass *class) {
         uint64_t from = (uint64_t)(bump->next - heap->base), to = (uint64_t)(bump->end - heap->base);
         uint64_t block = from >> BLOCK_SHIFT, start = block * BLOCK_GRANULES;
         set_cells(heap, block, class, from / 8 - start, to / 8 - start, false);
-        heap->handed_out -= to - from;
+        __atomic_sub_fetch(&heap->handed_out, to - from, __ATOMIC_RELAXED);
     }
     bump->next = bump->end = NULL;
 }
@@ -141,6 +141,11 @@ void esk_drop_runs(Context *context) {
         SizeClass *class = &heap->classes[i];
         drop_run(heap, i < SMALL_WORDS ? &context->bump[i + 1] : &context->larger[i - SMALL_WORDS], class);
     }
+}
+
+/* The next collection finds what is free in them. */
+void esk_drop_areas(Context *context) {
+    for (int i = 0; i < CLASS_COUNT; i++) context->areas[i] = (Area){NO_BLOCK, 0};
 }
 
 /* ---- roots that other threads let go of ------------------------------------------------------------------------- */
@@ -163,7 +168,8 @@ void esk_free_dropped(Context *context) {
 bool esk_is_allocated(const Context *context, const void *object) {
     const Heap *heap = context->heap;
     uint64_t offset = (uint64_t)((const char *)object - heap->base);
-    return offset < heap->extent && (heap->allocated[offset >> 9] >> (offset >> 3 & 63) & 1);
+    return offset < heap->extent && heap->blocks[offset >> BLOCK_SHIFT].kind != BLOCK_FREE &&
+           (heap->allocated[offset >> 9] >> (offset >> 3 & 63) & 1);
 }
 
 const HeapWatcher *esk_heap_watcher;
@@ -175,10 +181,13 @@ const HeapWatcher *esk_watcher(void) { return __atomic_load_n(&esk_heap_watcher,
 
 _Noreturn void esk_out_of_memory(Context *context, uint64_t bytes) {
     Heap *heap = context->heap;
-    heap->failed = true;
+    context->failed = true;
     if (bytes <= LARGEST_CELL * 8) { /* not even small objects: what handles this needs the reserve */
-        if (heap->in_reserve) esk_uncaught(context, context->memory_error);
+        esk_lock(heap);
+        bool in_reserve = heap->in_reserve;
         heap->in_reserve = true;
+        esk_unlock(heap);
+        if (in_reserve) esk_uncaught(context, context->memory_error);
     }
     Value limit = esk_fixnum((int64_t)(heap->limit * BLOCK_BYTES));
     Value wanted = esk_fixnum(bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes);
@@ -187,90 +196,109 @@ _Noreturn void esk_out_of_memory(Context *context, uint64_t bytes) {
 
 uint64_t esk_heap_room(Context *context) {
     Heap *heap = context->heap;
-    return heap->used < heap->limit ? (heap->limit - heap->used) * BLOCK_BYTES : 0;
+    esk_lock(heap);
+    uint64_t used = heap->used;
+    esk_unlock(heap);
+    return used < heap->limit ? (heap->limit - used) * BLOCK_BYTES : 0;
+}
+
+/* Bytes that were handed out. */
+static void count_bytes(Heap *heap, uint64_t bytes) {
+    if (heap->several) {
+        __atomic_add_fetch(&heap->since, bytes, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&heap->handed_out, bytes, __ATOMIC_RELAXED);
+    } else {
+        heap->since += bytes;
+        heap->handed_out += bytes;
+    }
 }
 
 static void count_request(Context *context, uint64_t bytes) {
     Heap *heap = context->heap;
-    esk_lock(heap);
-    bool due = heap->since && heap->since + bytes > heap->threshold;
-    if (heap->stress && --heap->until_stress == 0) {
-        heap->until_stress = heap->stress;
-        due = true;
+    uint64_t since = __atomic_load_n(&heap->since, __ATOMIC_RELAXED);
+    bool due = since && since + bytes > heap->threshold;
+    if (heap->stress) {
+        esk_lock(heap);
+        if (--heap->until_stress == 0) {
+            heap->until_stress = heap->stress;
+            due = true;
+        }
+        esk_unlock(heap);
     }
-    esk_unlock(heap);
-    if (__atomic_load_n(&heap->stopping, __ATOMIC_RELAXED) && context->entry && !heap->paused) esk_stop_here(context);
+    bool paused = __atomic_load_n(&heap->paused, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&heap->stopping, __ATOMIC_RELAXED) && context->entry && !paused) esk_stop_here(context);
     else if (due && esk_may_collect(context)) esk_step(context);
 }
 
-/* The next free run of a class, from where the last one ended; false where a block has to be taken. */
-static bool find_run(Heap *heap, SizeClass *class, Bump *run) {
-    for (;;) {
-        if (class->block == NO_BLOCK) {
-            if (class->list == NO_BLOCK) return false;
-            class->block = class->list;
-            class->list = heap->blocks[class->block].next;
-            class->position = 0;
-        }
-        const uint64_t *allocated = esk_bitmap(heap->allocated, class->block);
-        uint64_t i = class->position / 64, mask = ~(uint64_t)0 << (class->position % 64), found = 0;
-        for (; i < BITMAP_WORDS; i++, mask = ~(uint64_t)0) {
-            found = class->starts[i] & ~allocated[i] & mask;
-            if (found) break;
-        }
-        if (!found) {
-            class->block = NO_BLOCK;
-            continue;
-        }
-        uint64_t start = i * 64 + (uint64_t)__builtin_ctzll(found), end = class->cells * class->words;
-        for (mask = ~(uint64_t)0 << (start % 64); i < BITMAP_WORDS; i++, mask = ~(uint64_t)0) {
-            found = allocated[i] & mask;
-            if (found) {
-                end = i * 64 + (uint64_t)__builtin_ctzll(found);
-                break;
-            }
-        }
-        if (heap->stress) end = start + class->words;
-        const HeapWatcher *watching = esk_watcher();
-        if (watching) {
-            uint64_t most = watching->cells((uint64_t)class->words * 8) * class->words;
-            if (start + most < end) end = start + most;
-        }
-        esk_touch(heap, class->block);
-        char *block = heap->base + (uint64_t)class->block * BLOCK_BYTES;
-        *run = (Bump){block + start * 8, block + end * 8};
-        set_cells(heap, class->block, class, start, end, true);
-        class->position = (uint32_t)end;
-        if (end >= class->cells * class->words) class->block = NO_BLOCK;
-        return true;
+/* The next free run of this thread's block, from where the last one ended; false where nothing of it is left. */
+static bool find_run(const Heap *heap, const SizeClass *class, Area *area, Bump *run) {
+    if (area->block == NO_BLOCK) return false;
+    const uint64_t *allocated = esk_bitmap(heap->allocated, area->block);
+    uint64_t i = area->position / 64, mask = ~(uint64_t)0 << (area->position % 64), found = 0;
+    for (; i < BITMAP_WORDS; i++, mask = ~(uint64_t)0) {
+        found = class->starts[i] & ~allocated[i] & mask;
+        if (found) break;
     }
+    if (!found) {
+        area->block = NO_BLOCK;
+        return false;
+    }
+    uint64_t start = i * 64 + (uint64_t)__builtin_ctzll(found), end = class->cells * class->words;
+    for (mask = ~(uint64_t)0 << (start % 64); i < BITMAP_WORDS; i++, mask = ~(uint64_t)0) {
+        found = allocated[i] & mask;
+        if (found) {
+            end = i * 64 + (uint64_t)__builtin_ctzll(found);
+            break;
+        }
+    }
+    if (heap->stress) end = start + class->words;
+    const HeapWatcher *watching = esk_watcher();
+    if (watching) {
+        uint64_t most = watching->cells((uint64_t)class->words * 8) * class->words;
+        if (start + most < end) end = start + most;
+    }
+    char *block = heap->base + (uint64_t)area->block * BLOCK_BYTES;
+    *run = (Bump){block + start * 8, block + end * 8};
+    set_cells(heap, area->block, class, start, end, true);
+    area->position = (uint32_t)end;
+    if (end >= class->cells * class->words) area->block = NO_BLOCK;
+    return true;
 }
 
-static bool find_fresh_run(Heap *heap, SizeClass *class, Bump *run) {
-    if (find_run(heap, class, run)) return true;
-    uint32_t index = take_blocks(heap, 1);
-    if (index == NO_BLOCK) return false;
-    heap->blocks[index] = (Block){.kind = BLOCK_CELLS, .class = (uint8_t)(class - heap->classes), .resident = 1};
-    memset(esk_bitmap(heap->allocated, index), 0, BITMAP_WORDS * 8);
-    class->block = index;
-    class->position = 0;
-    return find_run(heap, class, run);
+/* A block for this thread alone, until the next collection: one with free cells, or a fresh one. */
+static bool take_area(Heap *heap, SizeClass *class, Area *area) {
+    uint32_t index = class->list;
+    if (index != NO_BLOCK) class->list = heap->blocks[index].next;
+    else {
+        index = take_blocks(heap, 1);
+        if (index == NO_BLOCK) return false;
+        heap->blocks[index] = (Block){.kind = BLOCK_CELLS, .class = (uint8_t)(class - heap->classes), .resident = 1};
+        memset(esk_bitmap(heap->allocated, index), 0, BITMAP_WORDS * 8);
+    }
+    esk_touch(heap, index);
+    *area = (Area){index, 0};
+    return true;
 }
 
 /* A run, which is counted. */
 static bool take_run(Context *context, SizeClass *class, Bump *run) {
     Heap *heap = context->heap;
-    esk_lock(heap);
-    bool found = find_fresh_run(heap, class, run);
-    if (found) {
-        uint64_t size = (uint64_t)(run->end - run->next);
-        heap->since += size;
-        heap->handed_out += size;
-        const HeapWatcher *watching = esk_watcher();
-        if (watching) watching->allocated(context, run->next, size);
+    Area *area = &context->areas[class - heap->classes];
+    while (!find_run(heap, class, area, run)) {
+        esk_lock(heap);
+        bool found = take_area(heap, class, area);
+        esk_unlock(heap);
+        if (!found) return false;
     }
-    esk_unlock(heap);
-    return found;
+    uint64_t size = (uint64_t)(run->end - run->next);
+    count_bytes(heap, size);
+    const HeapWatcher *watching = esk_watcher();
+    if (watching) {
+        esk_lock(heap);
+        watching->allocated(context, run->next, size);
+        esk_unlock(heap);
+    }
+    return true;
 }
 
 static void *refill(Context *context, SizeClass *class, Bump *bump) {
@@ -299,8 +327,7 @@ static uint32_t take_large(Context *context, uint64_t count) {
         esk_touch(heap, first);
         memset(esk_bitmap(heap->allocated, first), 0, BITMAP_WORDS * 8);
         esk_bitmap(heap->allocated, first)[0] = 1;
-        heap->since += count * BLOCK_BYTES;
-        heap->handed_out += count * BLOCK_BYTES;
+        count_bytes(heap, count * BLOCK_BYTES);
         const HeapWatcher *watching = esk_watcher();
         if (watching)
             watching->allocated(context, heap->base + (uint64_t)first * BLOCK_BYTES, count * BLOCK_BYTES);
@@ -427,10 +454,12 @@ void esk_finalize(Context *context, Object *object, void (*last)(Object *)) {
 int64_t esk_heap_statistic(Context *context, int64_t which) {
     Heap *heap = context->heap;
     uint64_t number = 0;
+    bool known = true;
+    esk_lock(heap);
     switch (which) {
     case HEAP_LIVE: number = heap->live; break;
     case HEAP_ALLOCATED:
-        number = heap->handed_out;
+        number = __atomic_load_n(&heap->handed_out, __ATOMIC_RELAXED);
         for (int i = 0; i < CLASS_COUNT; i++) {
             const Bump *bump = i < SMALL_WORDS ? &context->bump[i + 1] : &context->larger[i - SMALL_WORDS];
             number -= (uint64_t)(bump->end - bump->next);
@@ -447,9 +476,11 @@ int64_t esk_heap_statistic(Context *context, int64_t which) {
     case HEAP_PAUSED: number = heap->pauses.total; break;
     case HEAP_LONGEST_PAUSE: number = heap->pauses.longest; break;
     case HEAP_MOST_WORK: number = heap->pauses.most_work; break;
-    default: return -1;
+    case HEAP_STOPPING: number = heap->pauses.stopping; break;
+    default: known = false;
     }
-    return (int64_t)number;
+    esk_unlock(heap);
+    return known ? (int64_t)number : -1;
 }
 
 static Value collect_garbage(Context *context) {
@@ -489,6 +520,7 @@ const Primitive esk_heap_primitives[] = {
                     "What is known of the heap, an association list. Bytes: live after the last collection, allocated "
                     "so far, resident in memory, and the limit. Collections: all of them, and those that went through "
                     "the whole heap. Pauses, in which the program waited for a collection that it had not asked for: "
-                    "how many, how long together, and the longest, by the clock and by the processor time of one."),
+                    "how many, how long together, and the longest, by the clock and by the processor time of one. "
+                    "Stopping: how long together they waited until all other threads stood still."),
     {0},
 };

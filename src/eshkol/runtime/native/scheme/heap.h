@@ -18,9 +18,10 @@
  * every store; stacks, which it need not look at again, are looked at for the young in any case.)
  *
  * Memory is handed out in runs of neighbouring free cells: context->bump[words] is the run that is being used up.
- * Several threads may use one heap, each with a context and runs of its own. While one of them collects, all others
- * stand still (stops.c). What they share is changed under heap->lock, which is taken only once there are several.
- * Nothing is swept cell by cell; a run is found in the bitmaps when it is needed.
+ * Several threads may use one heap, each with a context and, of each size, a block of its own in which it finds its
+ * runs; so it takes a lock once for a block. While one of them collects, all others stand still (stops.c). What they
+ * share is changed under heap->lock, which is taken only once there are several. Nothing is swept cell by cell; a run is
+ * found in the bitmaps when it is needed.
  *
  * Arenas will fit in as blocks of a further kind, taken from the same pool and cut by a bump pointer of the arena.
  * Objects in them have bits in `allocated`, so that conservative pointers find them, and the marker traces through them
@@ -56,9 +57,7 @@ typedef struct {
 typedef struct {
     uint32_t words, cells;
     uint64_t reciprocal; /* granule * reciprocal >> 32 is the cell's number */
-    uint32_t block;      /* where the next run is looked for, and */
-    uint32_t position;   /* from which granule on; */
-    uint32_t list;       /* then in these blocks */
+    uint32_t list;       /* blocks with free cells that no thread looks for runs in */
     uint64_t starts[BITMAP_WORDS]; /* the granules where cells begin */
 } SizeClass;
 
@@ -70,7 +69,8 @@ typedef struct { Symbol **slots; uint64_t mask, used /* with the dropped */, cou
 typedef struct { uintptr_t *items; uint64_t depth, room; bool overflowed; } MarkStack;
 /* How much may be traced at once: so many objects in any case, and then as many as time (in nanoseconds) allows. */
 typedef struct { int64_t objects; uint64_t until; } Budget;
-typedef struct { uint64_t count, total, longest, most_work /* of this thread */; } Pauses; /* nanoseconds */
+/* Nanoseconds; of the work, those of the thread that collects; of stopping, until all others stood still. */
+typedef struct { uint64_t count, total, longest, most_work, stopping; } Pauses;
 
 typedef struct Unit Unit;
 typedef struct Units Units;
@@ -103,7 +103,6 @@ typedef struct Heap {
     int64_t paused;
     bool in_reserve, collecting;
     bool forced;            /* the last collection, because the limit was reached */
-    bool failed;            /* an error was raised for lack of memory, and nobody has escaped from it yet */
 
     MarkStack young, waiting; /* what is to be traced: by the collection of the young; by slices */
     uint64_t room_limit;
@@ -134,11 +133,13 @@ typedef struct Heap {
     bool several;
     volatile bool stopping; /* all but one are to stop */
     volatile bool ending;   /* all but the first are to end */
+    int64_t fast_runs;      /* of compiled derivatives, on threads that have ended */
     uint64_t levels;        /* so many uses of derivative operators there have been (duals.c) */
     Context *first;         /* the contexts of this heap, beginning with the host's */
     struct Heap *next_shared; /* another heap of several threads (stops.c) */
     uint64_t contexts, contexts_made; /* how many there are, and have been */
     int64_t running;        /* how many are not stopped */
+    uint64_t processors;    /* of the machine */
     pthread_mutex_t lock;   /* of memory, roots and names. Who holds it neither stops nor waits for anything. */
     pthread_mutex_t world;  /* of the contexts, and of stopping; taken after `waits` and before nothing */
     pthread_cond_t stopped, resumed;
@@ -203,6 +204,7 @@ typedef struct Entry {
     bool unwinds;           /* what leaves it by a condition runs the outstanding thunks of dynamic-wind */
     bool form;              /* what was typed at a prompt: the next may go on with its continuations */
     bool protects;          /* of esk_protect: its frames count as those of the entry outside */
+    uint64_t fast_generation; /* of the context when it began */
     Value handlers, winders, parameters, outcome, raise;
     jmp_buf escape;
 } Entry;
@@ -224,6 +226,7 @@ static inline uint64_t *esk_bitmap(uint64_t *bitmap, uint64_t block) { return bi
 void esk_give_blocks(Heap *, uint64_t first, uint64_t count);
 void esk_release_pages(Heap *, uint64_t most /* blocks */);
 void esk_drop_runs(Context *); /* what is left of them is free again */
+void esk_drop_areas(Context *); /* nor does it look for runs in its blocks any more */
 const HeapWatcher *esk_watcher(void); /* who watches the heap, or null */
 void esk_free_dropped(Context *);
 _Noreturn void esk_out_of_memory(Context *, uint64_t bytes);
@@ -255,7 +258,7 @@ void esk_step(Context *);             /* a collection of the young, and a slice 
 bool esk_collect_at_limit(Context *); /* of all; false where that freed so little that the next would come at once */
 void esk_collect_when_due(Context *); /* also without an entry */
 static inline bool esk_may_collect(const Context *context) {
-    return context->entry && !context->heap->paused && !context->heap->collecting;
+    return context->entry && !__atomic_load_n(&context->heap->paused, __ATOMIC_RELAXED) && !context->heap->collecting;
 }
 static inline bool esk_is_alive(const Heap *heap, const void *object) { /* after marking */
     uint64_t offset = (uint64_t)((const char *)object - heap->base);
@@ -299,6 +302,11 @@ Context *esk_new_thread_context(Context *from); /* another of the same heap; nul
 void esk_free_thread_context(Context *);
 _Noreturn void esk_end_task(Context *, const char *why); /* the innermost entry ends, whatever handlers there are */
 void esk_stack_restored(Context *, char *low); /* the stack will end at `low` again: may overflow anew */
+
+/* fast_table.c: this thread uses nothing of the table of derivatives any more but what it did before that. */
+static inline void esk_end_fast(Context *context, uint64_t before) {
+    __atomic_store_n(&context->fast_generation, before, __ATOMIC_RELEASE);
+}
 
 /* continuation.c */
 extern __thread Context *esk_current; /* whose entry this thread runs */

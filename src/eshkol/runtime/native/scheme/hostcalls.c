@@ -102,22 +102,14 @@ static const char *caller(enum HostOperation operation) {
     }
 }
 
-typedef struct {
-    enum HostOperation operation;
-    const Value *args;
-    int64_t count;
-    Value result;
-    uint64_t failed;
-} Question;
-
 /* The host knows of the first thread alone. What another one has asked for may have been done meanwhile. */
-static void ask(Context *first, void *data) {
-    Question *question = data;
+void esk_put_question(Context *first, Question *question) {
     first->host(first, question->operation, question->args, question->count, &question->result, &question->failed);
 }
 
-/* What it answered, or the condition that it raised. */
-static Value finish(Context *context, enum HostOperation operation, const Question *question) {
+static void ask(Context *first, void *data) { esk_put_question(first, data); }
+
+Value esk_answer(Context *context, const Question *question) {
     if (question->failed == HOST_RAISES) {
         esk_raise(context, question->result);
     }
@@ -128,7 +120,7 @@ static Value finish(Context *context, enum HostOperation operation, const Questi
         enum ErrorKind kind = (enum ErrorKind)(question->failed - 1);
         bool told = esk_is(question->result, TAG_STRING);
         const char *message = told ? message_bytes(context, question->result) : "the host failed";
-        esk_fail(context, kind, caller(operation), message, 0);
+        esk_fail(context, kind, caller(question->operation), message, 0);
     }
     return question->result;
 }
@@ -143,7 +135,7 @@ Value esk_ask_host(Context *context, enum HostOperation operation, const Value *
     esk_let_go(context, &held);
     esk_on_first(context, ask, &question);
     esk_hold_again(context, &held);
-    return finish(context, operation, &question);
+    return esk_answer(context, &question);
 }
 
 typedef struct {
@@ -155,7 +147,7 @@ typedef struct {
 /* On the first thread; another one may have asked for the same. */
 static void make_ready(Context *first, void *data) {
     Unready *unready = data;
-    if (__atomic_load_n(&unready->closure->entry, __ATOMIC_ACQUIRE) == unready->entry) ask(first, &unready->question);
+    if (__atomic_load_n(&unready->closure->entry, __ATOMIC_ACQUIRE) == unready->entry) esk_put_question(first, &unready->question);
 }
 
 static void make_ready_elsewhere(Context *context, Closure *closure) {
@@ -163,7 +155,7 @@ static void make_ready_elsewhere(Context *context, Closure *closure) {
     const void *entry = __atomic_load_n(&closure->entry, __ATOMIC_ACQUIRE);
     Unready unready = {closure, entry, {HOST_MAKE_READY, &procedure, 1, ESK_UNSPECIFIED, 0}};
     esk_on_first(context, make_ready, &unready);
-    finish(context, HOST_MAKE_READY, &unready.question);
+    esk_answer(context, &unready.question);
 }
 
 /* The arguments from the fifth on stay where they are: the host calls no Scheme code for this. */

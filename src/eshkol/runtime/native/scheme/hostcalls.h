@@ -63,6 +63,15 @@ enum HostOperation {
 #define HOST_EXITS (UINT64_MAX - 1)
 
 extern const char *const esk_host_operations[]; /* their Scheme names; the last is null */
+typedef struct {
+    enum HostOperation operation;
+    const Value *args;
+    int64_t count;
+    Value result;
+    uint64_t failed;
+} Question;
+void esk_put_question(Context *first, Question *); /* on the first thread; raises nothing */
+Value esk_answer(Context *, const Question *);     /* what the host answered, or the condition that it raised */
 Value esk_ask_host(Context *, enum HostOperation, const Value *args, int64_t count); /* raises what the host raises */
 void esk_make_ready(Context *, Closure *, int64_t count); /* before a call with so many arguments; entries.ll */
 

@@ -11,6 +11,7 @@
  */
 #define _GNU_SOURCE
 #include "heap.h"
+#include "threads.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -404,6 +405,10 @@ INLINE void mark_context(Context *context, Way way) {
         mark_values(&marker, way, &entry->handlers, 5);
         mark(&marker, way, TAG_CONTINUATION, (uint64_t)(uintptr_t)entry->captured);
     }
+    for (const TaskFrame *frame = context->tasks; frame; frame = frame->outer) {
+        mark(&marker, way, TAG_RECORD, (uint64_t)(uintptr_t)frame->task);
+        mark_values(&marker, way, frame->before, ENVIRONMENT_PARTS);
+    }
     finish(marker, way);
 }
 
@@ -435,7 +440,8 @@ INLINE void mark_roots(Context *collecting, char *stack_low, Way way) {
     mark_heap_roots(heap, way);
     for (Context *context = heap->first; context; context = context->next) {
         mark_context(context, way);
-        if (context->deque) mark_deque(heap, context->deque, way);
+        const Deque *deque = __atomic_load_n(&context->deque, __ATOMIC_ACQUIRE);
+        if (deque) mark_deque(heap, deque, way);
         mark_words(heap, way, (char *)context->extra, (char *)(context->extra + context->extra_count));
         const char *base = NULL;
         for (Entry *entry = context->entry; entry; entry = entry->outer) base = entry->base;

@@ -51,7 +51,7 @@ static void set_up_classes(Heap *heap) {
         class->words = i < SMALL_WORDS ? (uint32_t)i + 1 : larger_sizes[i - SMALL_WORDS];
         class->cells = BLOCK_GRANULES / class->words;
         class->reciprocal = (((uint64_t)1 << 32) + class->words - 1) / class->words;
-        class->block = class->list = NO_BLOCK;
+        class->list = NO_BLOCK;
         for (uint32_t cell = 0; cell < class->cells; cell++) {
             uint32_t granule = cell * class->words;
             class->starts[granule / 64] |= (uint64_t)1 << (granule % 64);

@@ -19,7 +19,7 @@ typedef struct Request {
 static void wait_until_done(void *data) {
     Request *request = data;
     Heap *heap = request->from->heap;
-    while (!request->waiter.woken && (request->taken || !heap->ending))
+    while (!request->waiter.woken && (request->taken || !__atomic_load_n(&heap->ending, __ATOMIC_SEQ_CST)))
         pthread_cond_wait(&request->waiter.changed, &heap->waits);
     request->from->waiter = NULL;
     pthread_mutex_unlock(&heap->waits);
@@ -77,7 +77,9 @@ static void do_request(Context *first, Request *request) {
 void esk_serve(Context *first) {
     Held held;
     esk_let_go(first, &held);
+    first->serving++;
     for (Request *request; (request = next_request(first->heap));) do_request(first, request);
+    first->serving--; /* esk_poll looks afterwards whether there is more */
     esk_hold_again(first, &held);
 }
 

@@ -12,6 +12,8 @@
 #include "heap.h"
 #include "threads.h"
 
+#include <unistd.h>
+
 /* ---- beginnings ------------------------------------------------------------------------------------------------- */
 
 static void set_up_locks(Heap *heap) {
@@ -27,6 +29,8 @@ void esk_set_up_threads(Context *first) {
     heap->first = first;
     heap->contexts = heap->contexts_made = 1;
     heap->running = 1;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    heap->processors = processors > 0 ? (uint64_t)processors : 1;
     set_up_locks(heap);
 }
 
@@ -81,33 +85,41 @@ static char nowhere; /* the stack of a context without one */
 
 void esk_add_context(Context *from, Context *made) {
     Heap *heap = from->heap;
-    if (!heap->several) note_sharing(heap);
-    heap->several = true; /* nobody else runs yet, or it is already */
+    if (!heap->several) {
+        note_sharing(heap);
+        heap->several = true; /* nobody else runs yet */
+    }
     pthread_mutex_lock(&heap->world);
     made->number = heap->contexts_made++;
     made->entries = made->identities = made->number << COUNTER_SHIFT;
     made->stopped = &nowhere;
     made->next = heap->first->next;
     heap->first->next = made;
-    heap->contexts++;
+    __atomic_add_fetch(&heap->contexts, 1, __ATOMIC_RELAXED); /* it is looked at without the lock, too */
     pthread_mutex_unlock(&heap->world);
 }
 
+static void change_running(Heap *heap, int64_t by) {
+    __atomic_add_fetch(&heap->running, by, __ATOMIC_RELAXED);
+}
+
 static void say_that_it_stopped(Heap *heap) {
-    heap->running--;
-    if (heap->stopping) pthread_cond_broadcast(&heap->stopped);
+    change_running(heap, -1);
+    if (heap->stopping && heap->running <= 1) pthread_cond_broadcast(&heap->stopped);
 }
 
 void esk_remove_context(Context *context) {
     Heap *heap = context->heap;
     esk_lock(heap);
     esk_drop_runs(context);
+    esk_drop_areas(context);
     esk_unlock(heap);
     pthread_mutex_lock(&heap->world);
     Context **place = &heap->first;
     while (*place != context) place = &(*place)->next;
     *place = context->next;
-    heap->contexts--;
+    __atomic_sub_fetch(&heap->contexts, 1, __ATOMIC_RELAXED);
+    heap->fast_runs += context->fast_runs;
     say_that_it_stopped(heap);
     pthread_cond_broadcast(&heap->stopped); /* for who waits until all others have ended */
     pthread_mutex_unlock(&heap->world);
@@ -123,18 +135,43 @@ static void leave(Context *context, char *low) {
     pthread_mutex_unlock(&heap->world);
 }
 
+/* Most collections are short: to sleep and to be woken up again takes longer than they do, where each thread has a
+ * processor. */
+enum { LOOKS = 2000 };
+static inline void rest(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb");
+#endif
+}
+
+static bool may_look(const Heap *heap) {
+    return __atomic_load_n(&heap->contexts, __ATOMIC_RELAXED) <= heap->processors;
+}
+
+/* The world is not locked. */
+static void look_whether_it_ends(const Heap *heap) {
+    for (int i = 0; i < LOOKS && __atomic_load_n(&heap->stopping, __ATOMIC_RELAXED); i++) rest();
+}
+
+static void look_whether_all_stop(const Heap *heap) {
+    for (int i = 0; i < LOOKS && __atomic_load_n(&heap->running, __ATOMIC_RELAXED) > 1; i++) rest();
+}
+
 /* The world is locked. */
 static void come_back(Context *context) {
     Heap *heap = context->heap;
     while (heap->stopping) pthread_cond_wait(&heap->resumed, &heap->world);
     context->stopped = NULL;
-    heap->running++;
+    change_running(heap, 1);
 }
 
 /* Without an entry there is nothing on its stack. */
 void esk_remain_stopped(Context *context) { leave(context, &nowhere); }
 
 void esk_come_back(Context *context) {
+    if (may_look(context->heap)) look_whether_it_ends(context->heap);
     pthread_mutex_lock(&context->heap->world);
     come_back(context);
     pthread_mutex_unlock(&context->heap->world);
@@ -183,6 +220,11 @@ bool esk_stop_others(Context *context, char *stack_low) {
     __atomic_store_n(&heap->stopping, true, __ATOMIC_SEQ_CST);
     for (Context *other = heap->first; other; other = other->next)
         if (other != context && !other->stopped) esk_want(other);
+    if (heap->running > 1 && may_look(heap)) {
+        pthread_mutex_unlock(&heap->world);
+        look_whether_all_stop(heap);
+        pthread_mutex_lock(&heap->world);
+    }
     while (heap->running > 1) pthread_cond_wait(&heap->stopped, &heap->world);
     pthread_mutex_unlock(&heap->world);
     return true;
@@ -203,7 +245,7 @@ bool esk_is_asked(const Context *context) {
     const Heap *heap = context->heap;
     if (__atomic_load_n(&context->interrupted, __ATOMIC_SEQ_CST)) return true;
     if (!heap->several) return false;
-    if (__atomic_load_n(&context->cancelled, __ATOMIC_SEQ_CST)) return true;
+    if (!context->serving && __atomic_load_n(&context->cancelled, __ATOMIC_SEQ_CST)) return true;
     if (!esk_is_first(context)) return __atomic_load_n(&heap->ending, __ATOMIC_SEQ_CST);
     return __atomic_load_n(&heap->exiting, __ATOMIC_SEQ_CST) ||
            (context->inside == INSIDE_SCHEME && __atomic_load_n(&heap->requests, __ATOMIC_SEQ_CST));
@@ -220,7 +262,7 @@ void esk_want(Context *context) { __atomic_store_n(&context->stack_limit, (char 
 void esk_attend(Context *context) {
     Heap *heap = context->heap;
     if (__atomic_load_n(&heap->stopping, __ATOMIC_SEQ_CST)) esk_stop_here(context);
-    if (__atomic_exchange_n(&context->cancelled, false, __ATOMIC_SEQ_CST)) {
+    if (!context->serving && __atomic_exchange_n(&context->cancelled, false, __ATOMIC_SEQ_CST)) {
         context->cancelling = true;
         esk_end_task(context, "this was cancelled");
     }

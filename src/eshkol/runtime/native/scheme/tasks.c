@@ -33,6 +33,8 @@ typedef struct Pool {
     int64_t idle, blocked, threads, wanted;
 } Pool;
 
+static Pool *pool_made(const Heap *heap) { return __atomic_load_n(&heap->pool, __ATOMIC_ACQUIRE); }
+
 static Record *need_task(Context *context, const char *who, Value value) {
     if (!esk_is(value, TAG_RECORD) || ((Object *)esk_pointer(value))->count < TASK_FIELDS)
         esk_wrong_type(context, who, 1, value, "a task");
@@ -47,7 +49,7 @@ static bool change_state(Record *task, uint64_t from, uint64_t to) {
 
 /* ---- running one ------------------------------------------------------------------------------------------------ */
 
-enum { PARAMETERS, INPUT, OUTPUT, ERROR_OUTPUT, PARTS };
+enum { PARTS = ENVIRONMENT_PARTS };
 
 static Value *part_of(Context *context, int part) {
     Value *const places[] = {&context->parameters, &context->input, &context->output, &context->error};
@@ -99,17 +101,21 @@ static void leave_program(Context *context, Value code) {
 
 /* Runs the task, unless somebody has begun it; whether it did. */
 static bool run_task(Context *context, Record *task) {
-    if (!change_state(task, READY, RUNNING)) return false;
+    if (__atomic_load_n(state_of(task), __ATOMIC_SEQ_CST) != READY) return false;
     TaskFrame frame = {.outer = context->tasks, .task = task};
-    Value before[PARTS], result;
+    for (int i = 0; i < PARTS; i++) frame.before[i] = *part_of(context, i);
+    begin_frame(context, &frame); /* before it runs: who finds it running finds the frame, too, and can cancel it */
+    if (!change_state(task, READY, RUNNING)) {
+        end_frame(context, &frame);
+        return false;
+    }
+    Value result;
     const Value inside = task->fields[ENVIRONMENT];
-    for (int i = 0; i < PARTS; i++) before[i] = *part_of(context, i);
     if (esk_is(inside, TAG_VECTOR))
         for (int i = 0; i < PARTS; i++) *part_of(context, i) = ((Vector *)esk_pointer(inside))->items[i];
-    begin_frame(context, &frame);
     uint64_t how = esk_enter_unwinding(context, task->fields[WORK], NULL, 0, &result);
     end_frame(context, &frame);
-    for (int i = 0; i < PARTS; i++) *part_of(context, i) = before[i];
+    for (int i = 0; i < PARTS; i++) *part_of(context, i) = frame.before[i];
     task->fields[WORK] = task->fields[ENVIRONMENT] = ESK_FALSE;
     esk_store(context, &task->fields[RESULT], result);
     uint64_t state = how == ENTERED_VALUE ? DONE : how == ENTERED_CONDITION ? FAILED : EXITED;
@@ -121,16 +127,17 @@ static bool run_task(Context *context, Record *task) {
 
 /* ---- deques ----------------------------------------------------------------------------------------------------- */
 
+/* Made when it is first wanted, by its own thread or, that of the first one, by another (hand_on). Others look at it
+ * with the world locked, so that it does not go meanwhile. */
 static Deque *deque_of(Context *context) {
-    if (context->deque) return context->deque;
-    Deque *made = calloc(1, sizeof *made);
-    if (!made) esk_out_of_memory(context, sizeof *made);
+    Deque *found = __atomic_load_n(&context->deque, __ATOMIC_ACQUIRE), *made;
+    if (found) return found;
+    if (!(made = calloc(1, sizeof *made))) return NULL;
     pthread_mutex_init(&made->lock, NULL);
-    pthread_mutex_lock(&context->heap->world); /* others look at it */
-    if (!context->deque) context->deque = made;
-    else free(made);
-    pthread_mutex_unlock(&context->heap->world);
-    return context->deque;
+    if (__atomic_compare_exchange_n(&context->deque, &found, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return made;
+    free(made);
+    return found;
 }
 
 /* With its lock: room for one more; false where there is no memory. */
@@ -173,14 +180,16 @@ static Record *take(Pool *pool, Deque *deque, bool newest) {
 /* The newest of one's own, or the oldest of another's. */
 static Record *find_task(Context *context) {
     Heap *heap = context->heap;
-    Pool *pool = heap->pool;
-    Record *found = context->deque ? take(pool, context->deque, true) : NULL;
+    Pool *pool = pool_made(heap);
+    Deque *own = __atomic_load_n(&context->deque, __ATOMIC_ACQUIRE);
+    Record *found = own ? take(pool, own, true) : NULL;
     if (found || __atomic_load_n(&pool->pending, __ATOMIC_SEQ_CST) <= 0) return found;
     pthread_mutex_lock(&heap->world);
     Context *other = context;
     do {
         other = other->next ? other->next : heap->first;
-        if (other->deque) found = take(pool, other->deque, false);
+        Deque *its = __atomic_load_n(&other->deque, __ATOMIC_ACQUIRE);
+        if (its) found = take(pool, its, false);
     } while (!found && other != context);
     pthread_mutex_unlock(&heap->world);
     return found;
@@ -195,13 +204,16 @@ typedef struct {
 
 /* What a thread has put aside and not done is for others to do. */
 static void hand_on(Context *context) {
-    Deque *deque = context->deque, *other = deque && deque->first < deque->end ? deque_of(context->heap->first) : NULL;
-    if (other)
-        for (uint64_t i = deque->first; i < deque->end; i++) push(other, deque->items[i]);
-    pthread_mutex_lock(&context->heap->world);
-    context->deque = NULL;
-    pthread_mutex_unlock(&context->heap->world);
+    Heap *heap = context->heap;
+    Deque *deque = context->deque;
     if (!deque) return;
+    pthread_mutex_lock(&heap->world);
+    __atomic_store_n(&context->deque, NULL, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&heap->world); /* from here on nobody else looks at it */
+    Deque *other = deque->first < deque->end ? deque_of(heap->first) : NULL;
+    for (uint64_t i = deque->first; i < deque->end; i++) /* what finds no room is left to who touches it */
+        if (!other || !push(other, deque->items[i]))
+            __atomic_sub_fetch(&pool_made(heap)->pending, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_destroy(&deque->lock);
     free(deque->items);
     free(deque);
@@ -244,7 +256,7 @@ static bool create(Start *start) {
 
 /* A thread with a context like this one; false where the system has none left. */
 static bool start_thread(Context *context, Value started, bool in_pool, void (*run)(Context *)) {
-    if (context->heap->ending) return false;
+    if (__atomic_load_n(&context->heap->ending, __ATOMIC_SEQ_CST)) return false;
     esk_standard_port(context, 1); /* so that all have the same */
     Context *made = esk_new_thread_context(context);
     Start *start = made ? malloc(sizeof *start) : NULL;
@@ -282,7 +294,7 @@ static int64_t wanted_threads(void) {
 }
 
 static void run_pool(Context *context) {
-    Pool *pool = context->heap->pool;
+    Pool *pool = pool_made(context->heap);
     for (;;) {
         Record *task = find_task(context);
         if (!task) {
@@ -303,7 +315,7 @@ static void run_pool(Context *context) {
 
 static Pool *pool_of(Context *context) {
     Heap *heap = context->heap;
-    if (!heap->pool) {
+    if (!pool_made(heap)) {
         Pool *made = calloc(1, sizeof *made);
         if (!made) esk_out_of_memory(context, sizeof *made);
         made->wanted = wanted_threads() - 1;
@@ -312,7 +324,7 @@ static Pool *pool_of(Context *context) {
         if (!__atomic_compare_exchange_n(&heap->pool, &none, made, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
             free(made);
     }
-    return heap->pool;
+    return pool_made(heap);
 }
 
 /* One more thread of the pool, where fewer than wanted are at work. */
@@ -328,7 +340,7 @@ static bool grow_pool(Context *context, Pool *pool) {
 }
 
 void esk_note_blocked(Context *context, bool begins) {
-    Pool *pool = context->heap->pool;
+    Pool *pool = pool_made(context->heap);
     __atomic_add_fetch(&pool->blocked, begins ? 1 : -1, __ATOMIC_SEQ_CST);
     if (begins && __atomic_load_n(&pool->pending, __ATOMIC_SEQ_CST) > 0 &&
         __atomic_load_n(&pool->idle, __ATOMIC_SEQ_CST) == 0)
@@ -357,11 +369,11 @@ bool esk_end_threads(Context *first) {
     }
     pthread_mutex_unlock(&heap->waits);
     bool was_stopped = first->stopped != NULL; /* somebody may want to collect meanwhile */
-    if (!was_stopped) heap->running--;
+    if (!was_stopped) __atomic_sub_fetch(&heap->running, 1, __ATOMIC_RELAXED);
     if (heap->stopping) pthread_cond_broadcast(&heap->stopped);
     int error = 0;
     while (heap->contexts > 1 && !error) error = pthread_cond_timedwait(&heap->stopped, &heap->world, &until);
-    if (!was_stopped) heap->running++;
+    if (!was_stopped) __atomic_add_fetch(&heap->running, 1, __ATOMIC_RELAXED);
     bool all = heap->contexts == 1;
     pthread_mutex_unlock(&heap->world);
     if (all) {
@@ -380,7 +392,8 @@ static Value run_task_here(Context *context, Value task) {
 static Value push_task(Context *context, Value task) {
     need_task(context, "%push-task", task);
     Pool *pool = pool_of(context);
-    if (!push(deque_of(context), task)) esk_out_of_memory(context, sizeof task);
+    Deque *deque = deque_of(context);
+    if (!deque || !push(deque, task)) esk_out_of_memory(context, sizeof task);
     __atomic_add_fetch(&pool->pending, 1, __ATOMIC_SEQ_CST);
     __atomic_add_fetch(&pool->pushes, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&pool->idle, __ATOMIC_SEQ_CST) > 0) esk_wake(context->heap, &pool->pushes, 1);
@@ -420,11 +433,12 @@ static Value cancel_task(Context *context, Value value) {
 }
 
 static Value thread_count(Context *context) {
-    return esk_fixnum(context->heap->pool ? context->heap->pool->wanted + 1 : wanted_threads());
+    const Pool *pool = pool_made(context->heap);
+    return esk_fixnum(pool ? pool->wanted + 1 : wanted_threads());
 }
 
 static Value idle_count(Context *context) {
-    const Pool *pool = context->heap->pool;
+    const Pool *pool = pool_made(context->heap);
     return esk_fixnum(pool ? __atomic_load_n(&pool->idle, __ATOMIC_SEQ_CST) : 0);
 }
 

@@ -64,9 +64,12 @@ void esk_use_this_thread(Context *); /* stack.c */
 
 /* ---- tasks (tasks.c) -------------------------------------------------------------------------------------------- */
 
+enum { ENVIRONMENT_PARTS = 4 }; /* parameters and current ports */
+/* A task that runs. It is a root: nobody else may refer to the task any more, and no entry is around the outermost. */
 typedef struct TaskFrame {
     struct TaskFrame *outer;
-    const Record *task;
+    Record *task;
+    Value before[ENVIRONMENT_PARTS]; /* the dynamic environment outside */
     bool cancelled;
 } TaskFrame;
 

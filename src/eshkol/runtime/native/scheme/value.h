@@ -181,6 +181,7 @@ enum { LARGER_CLASSES = 26 /* sizes of objects of more than SMALL_WORDS that sha
 
 /* Both are loaded at once, at every allocation: never from two cache lines. */
 typedef struct { _Alignas(16) char *next; char *end; } Bump;
+typedef struct { uint32_t block, position; } Area; /* where runs of a size are looked for, and from which granule on */
 
 typedef struct Context {
     char *stack_limit;       /* a frame below it goes to esk_poll: the stack is used up, or somebody interrupts */
@@ -214,7 +215,11 @@ typedef struct Context {
     int64_t extra_count;     /* how much of extra the collector must look at */
     uint64_t identities;     /* a counter for hashes and names that must differ */
     Bump larger[LARGER_CLASSES]; /* as `bump`, for larger objects */
-    struct FastTable *fast;  /* compiled derivatives (fast_table.c), or null */
+    Area areas[SMALL_WORDS + LARGER_CLASSES]; /* this thread's own, by size */
+    bool failed; /* an error was raised for lack of memory, and nobody has escaped from it yet */
+    struct FastTable *fast;  /* compiled derivatives (fast_table.c), or null; the first context's is all threads' */
+    uint64_t fast_generation; /* of the table, while this thread uses what it found there; else 0 */
+    int64_t fast_runs, fast_used; /* so many runs of compiled derivatives; bytes that the last of them used */
     Value *standard;         /* a root: vector of the ports that the process began with, or null before they are used */
     Value differentiated_call; /* the library's procedure for calls of Python with differentiated numbers, or #f */
     const void *python;      /* python.c's, or null before a program has asked for Python */
@@ -231,6 +236,7 @@ typedef struct Context {
     bool in_pool;            /* whether it takes tasks from the deques */
     volatile bool cancelled; /* what it runs is to end; */
     bool cancelling;         /* and is ending */
+    uint32_t serving;        /* of the first: what it does now is for others, and does not end with what it runs itself */
     uint32_t held_count;     /* objects that no other thread may use now (threads.h) */
     Object *held[ESK_MOST_HELD];
     jmp_buf *end;            /* of a thread's context: where the thread ends */
@@ -313,7 +319,7 @@ void *esk_refill(Context *, uint64_t words);
     X(LIVE, "live-bytes") X(ALLOCATED, "allocated-bytes") X(COLLECTIONS, "collections")                            \
     X(RESIDENT, "resident-bytes") X(LIMIT, "limit-bytes") X(WHOLE, "whole-collections") X(PAUSES, "pauses")        \
     X(PAUSED, "paused-nanoseconds") X(LONGEST_PAUSE, "longest-pause-nanoseconds")                         \
-    X(MOST_WORK, "longest-pause-processor-nanoseconds")
+    X(MOST_WORK, "longest-pause-processor-nanoseconds") X(STOPPING, "stopping-nanoseconds")
 enum {
 #define X(name, word) HEAP_##name,
     ESK_HEAP_STATISTICS(X)
