@@ -455,3 +455,11 @@ def test_the_code_suits_every_backend(name: str, ty: Type) -> None:
 def test_exponentials_are_short(name: str, ty: Type, most: int) -> None:
     """Loops over them wait for these instructions, not for memory."""
     assert sum(i.op.name != "MOV_IMM" for i in expanded_program(name, ty).instructions) <= most
+
+
+@pytest.mark.parametrize(("name", "most"), [("SIN", (33, 39)), ("COS", (29, 35)), ("TAN", (38, 45))])
+def test_angles_that_are_not_huge_take_few_instructions(name: str, most: tuple[int, int]) -> None:
+    for ty, limit in zip(WIDE, most, strict=True):
+        instructions = expanded_program(name, ty).instructions
+        first = next(n for n, i in enumerate(instructions) if i.op.name == "BRA")
+        assert sum(i.op.name != "MOV_IMM" for i in instructions[:first]) <= limit

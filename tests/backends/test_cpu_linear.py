@@ -56,8 +56,8 @@ def test_what_is_solved_is_a_solution(shape, dtype):
             near(triangle @ found, b, np.abs(triangle).max() * np.abs(found).max() * n)
 
 
-@checkered(n=[385, 500, 777], dtype=[np.float32, np.float64], upper=[False, True])
-def test_factors_of_matrices_that_are_halved(n, dtype, upper):
+@checkered(n=[385, 500, 545, 777], dtype=[np.float32, np.float64], upper=[False, True])
+def test_factors_of_matrices_of_several_panels(n, dtype, upper):
     x = drawn(dtype, n, n)
     definite = x @ x.T + n * np.eye(n, dtype=dtype)
     factor = ek.cholesky(ek.tensor(definite), upper=upper).numpy()
@@ -248,15 +248,16 @@ def test_threads_of_lapack_are_given_back_by_the_last_who_did_without():
 def spectra(dtype):
     """Matrices around the sizes that rotations serve, and such as are hard for them: one after the other."""
     for shape in [(1, 1), (2, 2), (5, 7, 7), (3, 10, 10), (11, 11), (2, 3, 17, 17), (33, 33), (9, 4), (4, 9), (40, 23),
-                  (3, 12, 30)]:  # fmt: skip
+                  (3, 12, 30), (12, 11, 11), (41, 16, 16), (5, 4, 13, 9), (9, 12, 16), (40, 17, 8)]:  # fmt: skip
         yield drawn(dtype, *shape)
     for n in (6, 14):
         turn = np.linalg.qr(drawn(dtype, n, n))[0]
-        for values in (
+        hard = [((turn * values) @ adjoint(turn)).astype(dtype) for values in (
             np.zeros(n), np.ones(n), np.repeat([1.0, -2.0], [n // 2, n - n // 2]), 10.0 ** -np.arange(n),
             np.where(np.arange(n) < 2, 1.0, 0.0), np.full(n, 1e-30), np.full(n, 1e30), 1 + np.arange(n) * 1e-7,
-        ):  # fmt: skip
-            yield ((turn * values) @ adjoint(turn)).astype(dtype)
+        )]  # fmt: skip
+        yield from hard
+        yield np.stack([x for x in hard if np.abs(x).max() < 1e9])  # together, of about one scale
         yield np.triu(drawn(dtype, n, n))
         yield np.eye(n, n + 2, dtype=dtype)
     yield np.stack([np.zeros((3, 3)), np.ones((3, 3)), np.eye(3)]).astype(dtype)  # of which some are hard
@@ -308,8 +309,9 @@ def test_what_is_not_finite_has_no_spectrum_but_factors(dtype, n):
         x = np.stack([np.eye(n, dtype=dtype)] * 3)
         x[1, 0, n - 1] = number
         for function in (ek.svd, ek.svdvals, ek.eigh, ek.eigvalsh, ek.eig, ek.eigvals, ek.pinv):
-            with pytest.raises(TensorError, match="NaN or infinities"):
-                function(ek.tensor(x))
+            for given in (x, np.concatenate([x[:1]] * 30 + [x])):
+                with pytest.raises(TensorError, match="NaN or infinities"):
+                    function(ek.tensor(given))
         q, r = (y.numpy() for y in ek.qr(ek.tensor(x)))
         assert not np.isfinite(q[1] @ r[1]).all()
         np.testing.assert_array_equal(np.abs(q[0]), np.eye(n))

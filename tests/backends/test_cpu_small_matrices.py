@@ -197,7 +197,7 @@ def test_thousands_through_plans(dtype):
 
 
 # Around registers, strips, blocks, and matrices that are halved.
-SIDES = (*range(1, 19), 23, 24, 25, 31, 32, 33, 47, 48, 49, 63, 65, 96, 100, 129, 300, 385, 401)
+SIDES = (*range(1, 19), 23, 24, 25, 31, 32, 33, 47, 48, 49, 63, 65, 96, 100, 129, 300, 385, 401, 513)
 
 
 def definite(dtype, *shape):
@@ -234,9 +234,10 @@ def test_matrices_that_are_not_definite_are_told_wherever_it_shows(kind, n):
             assert called(kind, "cholesky", (wrong,), [(n, n)])[-1] == 1
 
 
-def test_factors_are_the_same_on_any_number_of_threads():
-    x = definite(np.float64, 380, 380)
-    alone, _ = called(KINDS[-1], "cholesky", (x,), [(380, 380)])  # the record has no pool
+@pytest.mark.parametrize(("dtype", "n"), [(np.float64, 380), (np.float64, 701), (np.float32, 650)])
+def test_factors_are_the_same_on_any_number_of_threads(dtype, n):
+    x = definite(dtype, n, n)
+    alone, _ = called(KINDS[-1], "cholesky", (x,), [(n, n)])  # the record has no pool
     np.testing.assert_array_equal(ek.linalg.cholesky(ek.tensor(x)).numpy(), alone)
 
 

@@ -75,7 +75,7 @@ def _code(
         words += [extent, *strides, *(0 for _ in range(2 - len(strides)))]
     # Numbers that are read and written count as well: matrices of 4 rows take as long for that as for all else.
     turn = max(1, ENOUGH // (work + 2 * size[0] * size[1] + 1))
-    if turn > 1 and max(size) <= SIDE_BY_SIDE:
+    if max(size) <= SIDE_BY_SIDE:
         turn = -(-turn // SIDE_BY_SIDE) * SIDE_BY_SIDE
 
     def fault(code: int) -> EshkolError:

@@ -87,6 +87,15 @@ static void NAMED(ordered)(int64_t n, const R *values, int64_t apart, int fallin
     }
 }
 
+/* Whether matrices of so many rows or columns are worked on side by side: the shape alone says so. */
+static int NAMED(rotated_together)(const EshkolLinear *linear, int64_t most)
+{
+    int64_t count = 1;
+    for (int64_t k = 0; k < linear->rank; k++)
+        count *= linear->batch[k].extent;
+    return most <= JACOBI || (most <= JACOBI_MOST && 2 * count >= LANES);
+}
+
 /* --- symmetric matrices ------------------------------------------------------------------------------------------- */
 
 /* Rotations until the upper triangles are diagonal, which also turn the vectors unless they are NULL; 0 if never. */
@@ -129,13 +138,13 @@ static int NAMED(diagonal)(int64_t n, NAMED(Vector) *a, NAMED(Vector) *v)
     return 0;
 }
 
-/* Matrices begin … end - 1, of at most JACOBI rows. */
+/* Matrices begin … end - 1, of at most JACOBI_MOST rows. */
 static void NAMED(eigh_side_by_side)(EshkolLinear *linear, int64_t begin, int64_t end)
 {
     const int64_t n = linear->rows;
     const int alone = (linear->flags & ESHKOL_SPECTRUM_ALONE) != 0;
-    NAMED(Vector) a[JACOBI * JACOBI], v[JACOBI * JACOBI];
-    int64_t order[JACOBI];
+    NAMED(Vector) a[JACOBI_MOST * JACOBI_MOST], v[JACOBI_MOST * JACOBI_MOST];
+    int64_t order[JACOBI_MOST];
     for (int64_t first = begin; first < end; first += LANES) {
         R scales[VECTOR / sizeof(R)];
         for (int64_t lane = 0; lane < LANES; lane++) { /* beyond the last: that again */
@@ -173,7 +182,7 @@ static void NAMED(eigh_side_by_side)(EshkolLinear *linear, int64_t begin, int64_
    are done. */
 static int NAMED(apart)(int64_t m, int64_t n, NAMED(Vector) *g, NAMED(Vector) *v)
 {
-    const R bound = EPSILON * 4;
+    const R bound = EPSILON * (m <= JACOBI ? 4 : 10); /* more than what products of m numbers are wrong by */
     for (int sweep = 0; sweep < SWEEPS; sweep++) {
         int left = 0;
         for (int64_t p = 0; p < n; p++)
@@ -212,7 +221,7 @@ static void NAMED(svd_side_by_side)(EshkolLinear *linear, int64_t begin, int64_t
     const int64_t rows = linear->rows, columns = linear->columns, wide = columns > rows;
     const int64_t n = wide ? rows : columns, m = wide ? columns : rows; /* n vectors of m numbers */
     const int alone = (linear->flags & ESHKOL_SPECTRUM_ALONE) != 0;
-    NAMED(Vector) g[JACOBI * JACOBI], v[JACOBI * JACOBI];
+    NAMED(Vector) g[JACOBI_MOST * JACOBI_MOST], v[JACOBI_MOST * JACOBI_MOST];
     R scales[VECTOR / sizeof(R)];
     for (int64_t lane = 0; lane < LANES; lane++) {
         const T *x = NAMED(operand)(linear, 0, begin + lane < end ? begin + lane : end - 1, rows * columns);
@@ -228,8 +237,8 @@ static void NAMED(svd_side_by_side)(EshkolLinear *linear, int64_t begin, int64_t
     const int found = NAMED(apart)(m, n, g, alone ? NULL : v);
     for (int64_t lane = 0; lane < LANES && begin + lane < end; lane++) {
         const int64_t number = begin + lane;
-        R *values = (R *)linear->out[alone ? 0 : 1] + number * n, lengths[JACOBI];
-        int64_t order[JACOBI];
+        R *values = (R *)linear->out[alone ? 0 : 1] + number * n, lengths[JACOBI_MOST];
+        int64_t order[JACOBI_MOST];
         for (int64_t k = 0; k < n; k++) {
             R squares = 0;
             for (int64_t i = 0; i < m; i++)

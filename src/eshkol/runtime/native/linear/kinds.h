@@ -40,9 +40,10 @@ CHOOSE(TARGET)
 #define BLOCK 64  /* rows of a triangle that is not halved, */
 #define WHOLE 384 /* or so many, where it solves for many columns: it stays in the second cache */
 
-#define ROOTED 384 /* rows of a symmetric matrix that is not halved */
+#define ROOTED 384 /* rows of a symmetric matrix that is one panel */
 #define BATCHED 16 /* rows and columns of matrices that are factored side by side */
-#define JACOBI 10  /* rows and columns of matrices that are worked on side by side */
+#define JACOBI 10  /* rows and columns of matrices that are worked on side by side; or, where registers hold many */
+#define JACOBI_MOST (LANES >= 8 ? 16 : JACOBI) /* and there are enough to fill them, so many: LAPACK waits for itself */
 #define PANEL 16   /* columns that are reflected at a time */
 #define SWEEPS 40  /* after which rotations have never been wanted */
 #define ROOT(X) _Generic((X), float: sqrtf, double: sqrt)(X)

@@ -3,10 +3,12 @@
 #if PARTS == 1
 /* A symmetric matrix by its upper triangle, which becomes a factor: as what rows are less products with lies above
    them, row by row, nothing is packed or turned. What is below the diagonal is never read; what is behind the last
-   column (there are ROOT_MARGIN numbers) is 0. */
+   column (there are ROOT_MARGIN numbers) is 0. A large one goes by panels of rows that stay in the second cache: those
+   below lose their products with a panel when it is done. Whatever is not the diagonal's is tiles for threads. */
 typedef struct {
     R *at;
     int64_t n, pitch;
+    int64_t until; /* rows of the panel */
     R *inverses; /* of the diagonal */
     int64_t first, rows; /* of the block that is worked on */
     const R *x; /* what it is made of: a symmetric matrix, or one of which the lower triangle counts; */
@@ -17,17 +19,19 @@ typedef struct {
 
 #define ROOT_ROWS (4 * STRIP) /* of a block, of which what is right of the diagonal is shared among threads */
 #define ROOT_MARGIN (STRIP + WIDTH)
-#define ROOT_SQUARE 64 /* rows of a symmetric product that is not halved */
+#define ROOT_PANEL (256 / ROOT_ROWS * ROOT_ROWS)
+#define REST_ROWS (2 * ROOT_ROWS) /* of what is below a panel, for one task, */
+#define REST_COLUMNS (3 * WIDTH)
 #define ROOT_PITCH(n) NAMED(panel_pitch)((n) + ROOT_MARGIN)
 #define ROOT_MEMORY(n) (((n) + 1) * ROOT_PITCH(n) + LANES)
 #define CORNER_VECTORS ((int)(STRIP * BYTES >= VECTOR * VECTORS ? VECTORS : (STRIP * BYTES + VECTOR - 1) / VECTOR))
 #define CORNER_COLUMNS ((STRIP * BYTES + CORNER_VECTORS * VECTOR - 1) / (CORNER_VECTORS * VECTOR) * CORNER_VECTORS \
                         * (VECTOR / BYTES))
 
-/* c, which is so many registers of STRIP rows of the matrix, less the products of all rows above it; and what the
-   factor's transpose times it gives that, unless it is in the diagonal's corner. */
-static inline ALWAYS void NAMED(root_block)(
-    int vectors, const NAMED(Root) *root, int64_t row, int64_t column, int corner, R *c, int64_t c_row)
+/* c, which is so many registers of STRIP rows of the matrix, less the products of so many rows above it; and, unless
+   less is all that it becomes, what the factor's transpose times it gives that: those rows are all that are above. */
+static inline ALWAYS void NAMED(root_block)(int vectors, const NAMED(Root) *root, int64_t depth, int64_t row,
+                                            int64_t column, int less, R *c, int64_t c_row)
 {
     const int64_t pitch = root->pitch;
     const R *a = root->at + row, *b = root->at + column;
@@ -37,7 +41,7 @@ static inline ALWAYS void NAMED(root_block)(
         UNROLL
         for (int v = 0; v < vectors; v++)
             sums[r][v] = *(const NAMED(Vector) *)(c + r * c_row + v * LANES);
-    for (int64_t p = 0; p < row; p++, a += pitch, b += pitch) {
+    for (int64_t p = 0; p < depth; p++, a += pitch, b += pitch) {
         NAMED(Vector) other[VECTORS];
         UNROLL
         for (int v = 0; v < vectors; v++)
@@ -50,7 +54,7 @@ static inline ALWAYS void NAMED(root_block)(
     }
     UNROLL
     for (int r = 0; r < STRIP; r++) {
-        if (!corner) {
+        if (!less) {
             UNROLL
             for (int q = 0; q < r; q++)
                 UNROLL
@@ -66,25 +70,38 @@ static inline ALWAYS void NAMED(root_block)(
     }
 }
 
-/* STRIP rows right of the diagonal's corner, in columns first … end - 1, which are at most WIDTH. */
+static inline ALWAYS void NAMED(root_registers)(int64_t vectors, const NAMED(Root) *root, int64_t depth, int64_t row,
+                                               int64_t column, int less, R *c, int64_t c_row)
+{
+    if (vectors == VECTORS)
+        NAMED(root_block)(VECTORS, root, depth, row, column, less, c, c_row);
+    else if (vectors == 1)
+        NAMED(root_block)(1, root, depth, row, column, less, c, c_row);
+    else
+        NAMED(root_block)(VECTORS - 1, root, depth, row, column, less, c, c_row);
+}
+
+/* STRIP rows right of the diagonal's corner, or of what is below the panel, in columns first … end - 1, which are at
+   most WIDTH. */
 static void NAMED(root_tile)(const NAMED(Root) *root, int64_t row, int64_t first, int64_t end)
 {
-    const int64_t width = end - first, vectors = NAMED(registers)(width), whole = width == vectors * LANES;
-    R part[STRIP * VECTORS * (VECTOR / BYTES)], *given = root->at + row * root->pitch + first;
+    const int less = row >= root->until;
+    const int64_t width = end - first, vectors = NAMED(registers)(width), left = root->n - row;
+    const int64_t rows = left < STRIP ? left : STRIP, pitch = root->pitch;
+    const int whole = width == vectors * LANES && rows == STRIP;
+    R part[STRIP * VECTORS * (VECTOR / BYTES)], *given = root->at + row * pitch + first;
     R *c = whole ? given : part;
-    const int64_t c_row = whole ? root->pitch : WIDTH;
+    const int64_t c_row = whole ? pitch : WIDTH;
     if (!whole)
         memset(part, 0, sizeof part);
-    for (int64_t r = 0; r < STRIP && !whole; r++)
-        memcpy(part + r * WIDTH, given + r * root->pitch, (size_t)width * sizeof(R));
-    if (vectors == VECTORS)
-        NAMED(root_block)(VECTORS, root, row, first, 0, c, c_row);
-    else if (vectors == 1)
-        NAMED(root_block)(1, root, row, first, 0, c, c_row);
+    for (int64_t r = 0; r < rows && !whole; r++)
+        memcpy(part + r * WIDTH, given + r * pitch, (size_t)width * sizeof(R));
+    if (less)
+        NAMED(root_registers)(vectors, root, root->until, row, first, 1, c, c_row);
     else
-        NAMED(root_block)(VECTORS - 1, root, row, first, 0, c, c_row);
-    for (int64_t r = 0; r < STRIP && !whole; r++)
-        memcpy(given + r * root->pitch, part + r * WIDTH, (size_t)width * sizeof(R));
+        NAMED(root_registers)(vectors, root, row, row, first, 0, c, c_row);
+    for (int64_t r = 0; r < rows && !whole; r++)
+        memcpy(given + r * pitch, part + r * WIDTH, (size_t)width * sizeof(R));
 }
 
 /* The diagonal's corner from `row` on becomes its factor; 0 where it has none. */
@@ -96,7 +113,7 @@ static int NAMED(root_corner)(const NAMED(Root) *root, int64_t row)
     for (int64_t i = 0; i < rows; i++)
         memcpy(x[i], corner + i * root->pitch, STRIP * sizeof(R));
     for (int64_t j = 0; j < STRIP; j += CORNER_VECTORS * LANES)
-        NAMED(root_block)(CORNER_VECTORS, root, row, row + j, 1, x[0] + j, CORNER_COLUMNS);
+        NAMED(root_block)(CORNER_VECTORS, root, row, row, row + j, 1, x[0] + j, CORNER_COLUMNS);
     for (int64_t k = 0; k < rows; k++) {
         const R square = x[k][k];
         if (!(square > 0) || square - square != 0)
@@ -129,12 +146,12 @@ static void NAMED(root_tiles)(void *context, int64_t begin, int64_t end)
     }
 }
 
-/* 0 where there is no factor. */
-static int NAMED(root_of_rows)(const NAMED(Work) *work, NAMED(Root) *root)
+/* The panel becomes rows of the factor; 0 where there is none. */
+static int NAMED(root_of_panel)(const NAMED(Work) *work, NAMED(Root) *root)
 {
-    const int64_t n = root->n;
-    for (root->first = 0; root->first < n; root->first += ROOT_ROWS) {
-        root->rows = n - root->first < ROOT_ROWS ? n - root->first : ROOT_ROWS;
+    const int64_t n = root->n, until = root->until;
+    for (root->first = 0; root->first < until; root->first += ROOT_ROWS) {
+        root->rows = until - root->first < ROOT_ROWS ? until - root->first : ROOT_ROWS;
         const int64_t end = root->first + root->rows, tiles = (n - end + WIDTH - 1) / WIDTH;
         for (int64_t row = root->first; row < end; row += STRIP) {
             if (!NAMED(root_corner)(root, row))
@@ -147,6 +164,40 @@ static int NAMED(root_of_rows)(const NAMED(Work) *work, NAMED(Root) *root)
             NAMED(root_tiles)(root, 0, tiles);
     }
     return 1;
+}
+
+/* Rectangles begin … end - 1 of what is below the panel, row by row: as far as they reach over the diagonal. */
+static void NAMED(root_rest)(void *context, int64_t begin, int64_t end)
+{
+    const NAMED(Root) *root = context;
+    const int64_t n = root->n, beside = (n - root->until + REST_COLUMNS - 1) / REST_COLUMNS;
+    for (int64_t number = begin; number < end; number++) {
+        const int64_t top = root->until + number / beside * REST_ROWS, below = top + REST_ROWS;
+        const int64_t left = root->until + number % beside * REST_COLUMNS, right = left + REST_COLUMNS;
+        for (int64_t first = left; first < right && first < n; first += WIDTH) {
+            const int64_t beyond = first + WIDTH < n ? first + WIDTH : n;
+            for (int64_t row = top; row < below && row < beyond; row += STRIP)
+                NAMED(root_tile)(root, row, first, beyond);
+        }
+    }
+}
+
+/* 0 where there is no factor. */
+static int NAMED(root_by_panels)(const NAMED(Work) *work, NAMED(Root) root)
+{
+    for (;;) {
+        root.until = root.n <= ROOTED ? root.n : ROOT_PANEL;
+        if (!NAMED(root_of_panel)(work, &root))
+            return 0;
+        const int64_t left = root.n - root.until, rows = root.until;
+        if (left == 0)
+            return 1;
+        const int64_t tasks = ((left + REST_ROWS - 1) / REST_ROWS) * ((left + REST_COLUMNS - 1) / REST_COLUMNS);
+        if (work->pool == NULL || eshkol_parallel_for(work->pool, NAMED(root_rest), &root, tasks, 1) != 0)
+            NAMED(root_rest)(&root, 0, tasks);
+        root.n = left;
+        root.at += rows * (root.pitch + 1), root.inverses += rows;
+    }
 }
 
 /* Rows from `first` on, as many as registers have lanes, of what a matrix becomes: its lower triangle turned over, or
@@ -222,36 +273,6 @@ static void NAMED(root_given)(void *context, int64_t begin, int64_t end)
         NAMED(give_rows)(context, number * LANES);
 }
 
-/* The upper triangle of c -= the transpose of a (depth × n) · a; more than that is written, none of which is read. */
-static void NAMED(square_less)(const NAMED(Work) *work, int64_t n, int64_t depth, const R *a, R *c, int64_t pitch)
-{
-    const int64_t half = n <= ROOT_SQUARE ? n : (n / 2 + WIDTH - 1) / WIDTH * WIDTH, first = half < n ? half : 0;
-    if (half < n) {
-        NAMED(square_less)(work, half, depth, a, c, pitch);
-        NAMED(square_less)(work, n - half, depth, a + half, c + half * (pitch + 1), pitch);
-    }
-    NAMED(subtract)(work, (NAMED(Product)){
-        .a = a, .b = a + first, .c = c + first, .rows = half, .columns = n - first, .depth = depth, .a_row = 1,
-        .a_column = pitch, .b_row = pitch, .b_column = 1, .c_row = pitch,
-    });
-}
-
-/* 0 where there is no factor. Halves begin where blocks do: a corner that ends a half must not reach into the next. */
-static int NAMED(root_by_halves)(const NAMED(Work) *work, NAMED(Root) root)
-{
-    if (root.n <= ROOTED)
-        return NAMED(root_of_rows)(work, &root);
-    const int64_t half = (root.n / 2 + ROOT_ROWS - 1) / ROOT_ROWS * ROOT_ROWS, rest = root.n - half;
-    NAMED(Root) first = root, second = root;
-    first.n = half, second.n = rest;
-    second.at += half * (root.pitch + 1), second.inverses += half;
-    if (!NAMED(root_by_halves)(work, first))
-        return 0;
-    NAMED(under)(work, half, (NAMED(Triangle)){root.at, 1, root.pitch, 1, 0}, root.at + half, rest, root.pitch);
-    NAMED(square_less)(work, rest, half, root.at + half, second.at, root.pitch);
-    return NAMED(root_by_halves)(work, second);
-}
-
 /* The factor of a matrix, in memory for ROOT_MEMORY(n) numbers; 0 where there is none. */
 static int NAMED(root_of_matrix)(const NAMED(Work) *work, NAMED(Root) root)
 {
@@ -262,7 +283,7 @@ static int NAMED(root_of_matrix)(const NAMED(Work) *work, NAMED(Root) root)
     root.inverses = root.at + n * root.pitch;
     if (!shared || eshkol_parallel_for(work->pool, NAMED(root_taken), &root, tasks, grain) != 0)
         NAMED(root_taken)(&root, 0, tasks);
-    const int found = NAMED(root_by_halves)(work, root);
+    const int found = NAMED(root_by_panels)(work, root);
     if (!shared || eshkol_parallel_for(work->pool, NAMED(root_given), &root, tasks, grain) != 0)
         NAMED(root_given)(&root, 0, tasks);
     return found;

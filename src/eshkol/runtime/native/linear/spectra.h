@@ -118,7 +118,7 @@ static void NAMED(eigh)(void *context, int64_t begin, int64_t end)
     const int64_t n = linear->rows;
     const int alone = (linear->flags & ESHKOL_SPECTRUM_ALONE) != 0;
 #if PARTS == 1
-    if (n <= JACOBI) {
+    if (NAMED(rotated_together)(linear, n)) {
         NAMED(eigh_side_by_side)(linear, begin, end);
         return;
     }
@@ -203,12 +203,15 @@ static void NAMED(svd)(void *context, int64_t begin, int64_t end)
     if (!NAMED(allotted)(linear, &s, rows * columns, 0, 0, 0))
         return;
     eshkol_linear_alone(linear, 1);
+#if PARTS == 1
+    const int together = !whole && NAMED(rotated_together)(linear, rows < columns ? columns : rows);
+#endif
     for (int64_t number = begin; number < end; number++) {
 #if PARTS == 1
-        if (!whole && rows <= JACOBI && columns <= JACOBI && (number - begin) % LANES == 0)
+        if (together && (number - begin) % LANES == 0)
             NAMED(svd_side_by_side)(linear, number, number + LANES < end ? number + LANES : end);
         R *known = (R *)linear->out[alone ? 0 : 1] + number * least;
-        if (!whole && rows <= JACOBI && columns <= JACOBI && known[0] >= 0)
+        if (together && known[0] >= 0)
             continue;
 #endif
         const T *x = NAMED(operand)(linear, 0, number, rows * columns);
