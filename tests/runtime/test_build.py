@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 from pathlib import Path
 
@@ -11,6 +12,8 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from build_support import compiler  # noqa: E402
+
+from eshkol.runtime.library import PATH  # noqa: E402
 
 
 @pytest.fixture
@@ -71,3 +74,16 @@ def test_a_failing_compiler_leaves_nothing(only, tmp_path):
 def test_every_source_is_listed():
     listed = {ROOT / path for path in (*compiler.SOURCES, *compiler.HEADERS, *compiler.CARRIED)}
     assert listed == {path for path in (ROOT / compiler.NATIVE).rglob("*") if path.is_file()}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ELF is Linux's")
+def test_the_library_takes_no_static_memory_of_threads():
+    """Of that a process has some hundred bytes for all libraries it loads later: PyTorch's need them."""
+    image = PATH.read_bytes()
+    assert image[:6] == b"\x7fELF\x02\x01"
+    headers, size, count = *struct.unpack_from("<Q", image, 32), *struct.unpack_from("<HH", image, 54)
+    segments = [struct.unpack_from("<IIQQQQ", image, headers + k * size) for k in range(count)]
+    ((_, _, offset, _, _, length),) = [segment for segment in segments if segment[0] == 2]  # dynamic
+    entries = dict(struct.unpack_from("<QQ", image, at) for at in range(offset, offset + length, 16))
+    assert 5 in entries  # the names
+    assert not entries.get(30, 0) & 0x10  # flags: STATIC_TLS

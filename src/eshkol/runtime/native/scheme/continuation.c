@@ -43,7 +43,7 @@ __attribute__((no_sanitize_address)) static inline void copy_words(char *to, con
 
 /* ---- shared frames ---------------------------------------------------------------------------------------------- */
 
-__thread Context *esk_current FEW_OF_THREAD;
+__thread Context *esk_current;
 
 /* Called by the stub: where to return to. */
 __attribute__((used, visibility("hidden"))) const char *esk_leave_segment(void) {

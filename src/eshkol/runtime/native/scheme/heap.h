@@ -305,12 +305,7 @@ static inline void esk_end_fast(Context *context, uint64_t before) {
 }
 
 /* continuation.c */
-#if defined(__GLIBC__)
-#define FEW_OF_THREAD __attribute__((tls_model("initial-exec"))) /* found without a call; there is room for a few bytes */
-#else
-#define FEW_OF_THREAD
-#endif
-extern __thread Context *esk_current FEW_OF_THREAD; /* whose entry this thread runs */
+extern __thread Context *esk_current; /* whose entry this thread runs */
 extern const char esk_underflow[];    /* the return address in place of those to shared frames */
 void esk_wipe(char *from, char *to); /* frames that will never be returned to */
 
