@@ -13,6 +13,7 @@ from eshkol.atlas.machines import CORES
 from eshkol.errors import IndexOutOfRange
 from eshkol.graph import interpret
 from eshkol.ops import dtypes
+from eshkol.ops.indexing import Axis
 from eshkol.ops.row import Aval
 from eshkol.runtime.scheduler import default_scheduler
 from eshkol.schedule.kernels import takes
@@ -214,7 +215,30 @@ def test_rows_are_cut_for_cores_to_share(row, wanted):
     assert lanes == [wanted]
 
 
+@settings(max_examples=12, deadline=None)
+@given(
+    st.lists(st.integers(2, 9), min_size=2, max_size=4), st.sampled_from([1, 63, 64, 70, 1500]),
+    st.sampled_from(["int64", "int32", "uint8"]), st.booleans(), st.integers(0, 999),
+)  # fmt: skip
+def test_indices_of_several_axes(shape, number, dtype, negative, seed):
+    """Alone, followed by arithmetic, and their gradient; one that is out of range is an error in each."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(shape).astype(np.float32)
+    least = -1 if negative and dtype != "uint8" else 0
+    indices = [rng.integers(least * n, n, number).astype(dtype) for n in shape]
+    want = x[tuple(i.astype(np.int64) for i in indices)]
+    gradient = np.zeros_like(x)
+    np.add.at(gradient, tuple(i.astype(np.int64) for i in indices), 2 * want)
+    ways = (lambda x, *i: x[i]), (lambda x, *i: x[i] * 2 + 1), ek.grad(lambda x, *i: (x[i] ** 2).sum())
+    wrong = [i.copy() for i in indices]
+    wrong[seed % len(shape)][number // 2] = shape[seed % len(shape)]
+    for way, found in zip(ways, (want, want * 2 + 1, gradient), strict=True):
+        np.testing.assert_allclose(ek.jit(way)(x, *indices).numpy(), found, rtol=1e-5, atol=1e-6)
+        with pytest.raises(IndexOutOfRange):
+            ek.jit(way)(x, *wrong).numpy()
+
+
 def test_places_are_as_wide_as_the_greatest_asks_for():
-    widest = takes.Places(1 << 32, "take")
+    widest, wider = takes.Places((Axis(1 << 32),), "take"), takes.Places((Axis(1 << 32), Axis(2, 1 << 32)), "take")
     assert takes.PLACES.infer(widest, Aval((3,), dtypes.int64)) == Aval((3,), dtypes.uint32)
-    assert takes.PLACES.infer(widest._replace(extent=(1 << 32) + 1), Aval((3,), dtypes.int64)).dtype is dtypes.uint64
+    assert takes.PLACES.infer(wider, Aval((3,), dtypes.int64)).dtype is dtypes.uint64

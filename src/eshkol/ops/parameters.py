@@ -11,6 +11,8 @@ from eshkol.ops.row import Op
 
 _SENTENCES = """
 x | a tensor
+gains | what each element before is multiplied with: of x's shape, or one that broadcasts with it
+initial | what is before the first element; 0 if not given
 y | a tensor of the same shape, or one that broadcasts with it
 axis | the axis; negative numbers count from the last one
 axes | the axis or axes; negative numbers count from the last one

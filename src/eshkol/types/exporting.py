@@ -24,7 +24,7 @@ def export(checker: Checker) -> None:
     for cell, value in checker.values.items():
         if cell.annotation is not None:
             cell.annotation = exporting.outside(cell.annotation, ())
-        elif type(value) is Lambda and len(value.clauses) == 1 and not cell.assigned:
+        elif type(value) is Lambda and len(value.clauses) == 1:
             cell.annotation = exporting.procedure(value)
 
 

@@ -281,7 +281,8 @@ __attribute__((noinline)) static bool collect(Context *context, void kind(Contex
         if (!esk_stop_others(context, low)) return false;
         heap->pauses.stopping += esk_now() - start;
     }
-    if (!__atomic_load_n(&heap->paused, __ATOMIC_RELAXED)) kind(context, low); /* another thread may have begun to pause it */
+    /* another thread may have begun to pause it */
+    if (!__atomic_load_n(&heap->paused, __ATOMIC_RELAXED)) kind(context, low);
     if (heap->several) esk_let_others_go(context);
     esk_clear_stack();
     __asm__ volatile("" : : "r"(&registers) : "memory");
@@ -351,4 +352,6 @@ bool esk_outside(Context *context, int64_t bytes) {
     return true;
 }
 
-void esk_pause_collection(Context *context, int64_t change) { __atomic_add_fetch(&context->heap->paused, change, __ATOMIC_RELAXED); }
+void esk_pause_collection(Context *context, int64_t change) {
+    __atomic_add_fetch(&context->heap->paused, change, __ATOMIC_RELAXED);
+}

@@ -29,15 +29,17 @@
 
 #include <alloca.h>
 
-/* The stack is copied word by word where frames lie that others watch over: four at a time, the last ones perhaps twice. */
+/* The stack is copied word by word where frames lie that others watch over: four at a time, the last perhaps twice. */
 __attribute__((no_sanitize_address)) static inline void copy_words(char *to, const char *from, uint64_t bytes) {
     typedef struct { uint64_t words[4]; } Words;
     if (bytes < sizeof(Words)) {
-        for (uint64_t i = 0; i < bytes; i += 8) *(uint64_t *)(void *)(to + i) = *(const uint64_t *)(const void *)(from + i);
+        for (uint64_t i = 0; i < bytes; i += 8)
+            *(uint64_t *)(void *)(to + i) = *(const uint64_t *)(const void *)(from + i);
         return;
     }
     const uint64_t last = bytes - sizeof(Words);
-    for (uint64_t i = 0; i < last; i += sizeof(Words)) *(Words *)(void *)(to + i) = *(const Words *)(const void *)(from + i);
+    for (uint64_t i = 0; i < last; i += sizeof(Words))
+        *(Words *)(void *)(to + i) = *(const Words *)(const void *)(from + i);
     *(Words *)(void *)(to + last) = *(const Words *)(const void *)(from + last);
 }
 
@@ -149,7 +151,8 @@ __attribute__((no_sanitize_address)) static inline Segment *make_segment(Context
     char *end = parent ? parent->low : entry->base;
     uint64_t bytes = flags & FLAG_ONCE ? 0 : (uint64_t)(end - low);
     uint32_t depth = parent ? parent->head.count + 1 : 1;
-    Segment *segment = allocate(context, sizeof *segment + bytes, head_of(TAG_CONTINUATION, flags, depth), TAG_CONTINUATION);
+    const uint64_t head = head_of(TAG_CONTINUATION, flags, depth);
+    Segment *segment = allocate(context, sizeof *segment + bytes, head, TAG_CONTINUATION);
     segment->parent = parent;
     segment->back = callee->back;
     segment->low = low;
@@ -337,7 +340,8 @@ _Noreturn void esk_throw(Context *context, Value target, Value value) {
 /* What most continuations do: nothing has to be left or entered on the way. Else it comes back. */
 void esk_continue(Context *context, const Closure *continuation, Value value) {
     const Value *extent = extent_of(continuation);
-    if (extent[EXTENT_WINDERS].bits == context->winders.bits && extent[EXTENT_PARAMETERS].bits == context->parameters.bits)
+    if (extent[EXTENT_WINDERS].bits == context->winders.bits
+        && extent[EXTENT_PARAMETERS].bits == context->parameters.bits)
         go_on(context, continuation, value);
 }
 

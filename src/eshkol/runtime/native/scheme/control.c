@@ -221,7 +221,8 @@ __attribute__((noinline)) static Value run_protected(Context *context, Entry *en
 
 bool esk_protect(Context *context, Value (*work)(Context *, void *), void *data, Value *result) {
     Entry entry = {
-        .outer = context->entry, .place = ++context->entries << 1 | 1, .handlers = context->handlers, .winders = context->winders,
+        .outer = context->entry, .place = ++context->entries << 1 | 1, .handlers = context->handlers,
+        .winders = context->winders,
         .parameters = context->parameters, .outcome = ESK_FALSE, .raise = context->raise, .before = esk_current,
         .fast_generation = context->fast_generation, .protects = context->entry != NULL,
     };
@@ -406,8 +407,8 @@ const Primitive esk_control_primitives[] = {
     ESK_PRIMITIVE_1("%set-raise!", "(%set-raise! procedure)", set_raise,
                     "The procedure that the runtime calls with each error object that it raises."),
     ESK_PRIMITIVE_1("%set-leave!", "(%set-leave! procedure)", set_leave,
-                    "The procedure that is called with a continuation and the list of its values, where one cannot go on "
-                    "with it at once."),
+                    "The procedure that is called with a continuation and the list of its values, where one cannot go "
+                    "on with it at once."),
     ESK_PRIMITIVE_1("%uncaught", "(%uncaught condition)", uncaught,
                     "Ends the innermost entry with a condition that nobody has handled."),
     ESK_PRIMITIVE_1("%exit-to-host", "(%exit-to-host code)", exit_to_host,

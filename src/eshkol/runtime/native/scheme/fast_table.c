@@ -404,5 +404,5 @@ const Primitive esk_fast_table_primitives[] = {
     ESK_PRIMITIVE_N("%fast-limit", "(%fast-limit [bytes])", 0, 1, fast_limit,
                     "The bytes that a run of a compiled derivative may use, from now on bytes; 0: what the heap has."),
     ESK_PRIMITIVE_0("%fast-statistics", "(%fast-statistics)", fast_statistics,
-                    "A pair: how many runs of compiled derivatives there were, and the bytes that this thread's last one used."),
+                    "A pair: how many runs of compiled derivatives there were, and the bytes of this thread's last."),
     {0}};

@@ -22,7 +22,8 @@ static uint64_t range_mask(uint64_t index, uint64_t from, uint64_t to) {
 }
 
 /* Says of the cells of a block between two granules whether they are allocated. */
-static void set_cells(const Heap *heap, uint64_t block, const SizeClass *class, uint64_t from, uint64_t to, bool allocated) {
+static void set_cells(const Heap *heap, uint64_t block, const SizeClass *class, uint64_t from, uint64_t to,
+                      bool allocated) {
     uint64_t *bits = esk_bitmap(heap->allocated, block);
     for (uint64_t i = from / 64; i * 64 < to; i++) {
         uint64_t cells = class->starts[i] & range_mask(i, from, to);

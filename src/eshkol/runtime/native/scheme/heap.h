@@ -20,8 +20,8 @@
  * Memory is handed out in runs of neighbouring free cells: context->bump[words] is the run that is being used up.
  * Several threads may use one heap, each with a context and, of each size, a block of its own in which it finds its
  * runs; so it takes a lock once for a block. While one of them collects, all others stand still (stops.c). What they
- * share is changed under heap->lock, which is taken only once there are several. Nothing is swept cell by cell; a run is
- * found in the bitmaps when it is needed.
+ * share is changed under heap->lock, which is taken only once there are several. Nothing is swept cell by cell; a run
+ * is found in the bitmaps when it is needed.
  *
  * Arenas will fit in as blocks of a further kind, taken from the same pool and cut by a bump pointer of the arena.
  * Objects in them have bits in `allocated`, so that conservative pointers find them, and the marker traces through them
@@ -159,9 +159,9 @@ static inline void esk_unlock(Heap *heap) {
 }
 static inline bool esk_is_first(const Context *context) { return context->heap->first == context; }
 
-/* Where a program can go on (continuation.c): frames from `low` up to where the parent's begin, or to the entry, and what
- * the registers must be there. Shared ones stand on the stack until they are returned to; FLAG_OWN: one that is only a
- * continuation's, FLAG_ONCE: and without frames, which are there as long as it is used; FLAG_PART: shared frames behind
+/* Where a program can go on (continuation.c): frames from `low` up to where the parent's begin, or to the entry, and
+ * what the registers must be there. Shared ones stand on the stack until they are returned to; FLAG_OWN: one that is
+ * only a continuation's, FLAG_ONCE: and without frames, which are there as long as it is used; FLAG_PART: shared frames behind
  * others, of which it is not known what else they need, so that none goes on there.
  * An object of type TAG_CONTINUATION that no program ever sees. */
 enum { FLAG_OWN = 128, FLAG_ONCE = 64, FLAG_PART = 32 };

@@ -147,7 +147,8 @@ typedef struct {
 /* On the first thread; another one may have asked for the same. */
 static void make_ready(Context *first, void *data) {
     Unready *unready = data;
-    if (__atomic_load_n(&unready->closure->entry, __ATOMIC_ACQUIRE) == unready->entry) esk_put_question(first, &unready->question);
+    if (__atomic_load_n(&unready->closure->entry, __ATOMIC_ACQUIRE) == unready->entry)
+        esk_put_question(first, &unready->question);
 }
 
 static void make_ready_elsewhere(Context *context, Closure *closure) {

@@ -211,7 +211,7 @@ typedef struct Context {
     /* the procedure that the runtime raises errors through; null before the library is there */
     Value raise;
     Value extent;            /* of the last continuation that was captured (continuation.c) */
-    Value leave;             /* the library's, for a continuation that has to leave or enter dynamic extents on its way */
+    Value leave;             /* the library's, for a continuation that leaves or enters dynamic extents on its way */
     Value input, output, error; /* the current ports, in step with the parameters of the library; set when first used */
     Value memory_error, stack_error; /* conditions made in advance, for when there is no room to make one */
     RecordType *error_type;  /* of error objects: kind (a symbol), message (a string), irritants (a list), who (a symbol
@@ -251,7 +251,7 @@ typedef struct Context {
     bool in_pool;            /* whether it takes tasks from the deques */
     volatile bool cancelled; /* what it runs is to end; */
     bool cancelling;         /* and is ending */
-    uint32_t serving;        /* of the first: what it does now is for others, and does not end with what it runs itself */
+    uint32_t serving;        /* of the first: what it does now is for others, and does not end with what it runs */
     uint32_t held_count;     /* objects that no other thread may use now (threads.h) */
     Object *held[ESK_MOST_HELD];
     jmp_buf *end;            /* of a thread's context: where the thread ends */

@@ -93,7 +93,8 @@ static int wait_once(Context *context, const uint64_t *place, uint64_t value, in
 }
 
 int esk_wait(Context *context, const uint64_t *place, uint64_t value, int64_t deadline) {
-    if (__atomic_load_n(&context->heap->contexts, __ATOMIC_RELAXED) == 1 && deadline < 0 && __atomic_load_n(place, __ATOMIC_SEQ_CST) == value)
+    if (__atomic_load_n(&context->heap->contexts, __ATOMIC_RELAXED) == 1 && deadline < 0
+        && __atomic_load_n(place, __ATOMIC_SEQ_CST) == value)
         esk_fail(context, ERROR_CONTROL, NULL,
                  "this would wait for ever: there is no other thread that could end the wait", 0);
     for (;;) {
