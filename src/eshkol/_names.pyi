@@ -4415,9 +4415,9 @@ def linear_recurrence(
     broadcast; the derivative takes as long as the recurrence.
 
     Arguments:
-        gains:
+        gains: what each element before is multiplied with: of x's shape, or one that broadcasts with it
         x: a tensor
-        initial:
+        initial: what is before the first element; 0 if not given
         axis: the axis; negative numbers count from the last one
         reverse: whether it begins at the end
     """
@@ -5905,7 +5905,7 @@ def recurrence(
     """y of y[k] = gains[k] · y[k - 1] + x[k] along an axis; the first is x's. `linear_recurrence` broadcasts.
 
     Arguments:
-        gains:
+        gains: what each element before is multiplied with: of x's shape, or one that broadcasts with it
         x: a tensor
         axis: the axis; negative numbers count from the last one
         reverse: whether it begins at the end

@@ -159,11 +159,11 @@ static inline void esk_unlock(Heap *heap) {
 }
 static inline bool esk_is_first(const Context *context) { return context->heap->first == context; }
 
-/* Where a program can go on (continuation.c): frames from `low` up to where the parent's begin, or to the entry, and
- * what the registers must be there. Shared ones stand on the stack until they are returned to; FLAG_OWN: one that is
- * only a continuation's, FLAG_ONCE: and without frames, which are there as long as it is used; FLAG_PART: shared frames behind
- * others, of which it is not known what else they need, so that none goes on there.
- * An object of type TAG_CONTINUATION that no program ever sees. */
+/* Where a program can go on (continuation.c): frames from `low` up to where the parent's begin, or to the entry,
+ * and what the registers must be there. Shared ones stand on the stack until they are returned to; FLAG_OWN: one
+ * that is only a continuation's, FLAG_ONCE: and without frames, which are there as long as it is used; FLAG_PART:
+ * shared frames behind others, of which it is not known what else they need, so that none goes on there. An object
+ * of type TAG_CONTINUATION that no program ever sees. */
 enum { FLAG_OWN = 128, FLAG_ONCE = 64, FLAG_PART = 32 };
 #if defined(__aarch64__)
 enum { CALLEE_SAVED = 19 };
