@@ -39,7 +39,7 @@ def judged(seeds: range, folder: Path, capfd: pytest.CaptureFixture[str]) -> Non
         what = "refused without need" if number in found else "accepted wrongly"
         raise AssertionError(f"{what}: {drawn_owners.text(programs[number])}")
     kept = [program for number, program in enumerate(programs) if number not in expected]
-    assert len(seeds) // 10 < len(kept) < len(seeds)
+    assert len(seeds) // 20 < len(kept) < len(seeds)
     calls = "".join(
         f"(set! tosses '({tosses}))" + "".join(f"(p{number})" for number in range(len(kept)))
         for tosses in ("#t", "#f", "#t #f", "#f #t #t")

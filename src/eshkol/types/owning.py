@@ -373,6 +373,7 @@ class Owning:
     # ---- binding -----------------------------------------------------------------------------------------------------
 
     def _bind(self, variable: Key, value: Node, state: State) -> None:
+        state.gone.pop(variable, None)  # in another turn of a loop
         lending, key = borrowed(value), key_of(value)
         if lending is not None and type(value) is Call:
             self._borrow(value, *lending, variable, state)
