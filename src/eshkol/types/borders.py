@@ -301,10 +301,10 @@ class Borders:
         kind = type(node)
         if kind is Call and is_proof_form(node):
             return Const(None, UNSPECIFIED)
-        if kind is Local and node.variable in self._erased:  # type: ignore[attr-defined]
+        if isinstance(node, Local) and node.variable in self._erased:
             return Const(None, UNSPECIFIED)
-        if kind is Call and is_cast(node):
-            node = self._changed(node.args[0])  # type: ignore[attr-defined]
+        if isinstance(node, Call) and is_cast(node):
+            node = self._changed(node.args[0])
         elif kind is Call:
             self._change_call(node)  # type: ignore[arg-type]
         elif kind is Lambda:

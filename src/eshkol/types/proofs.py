@@ -18,7 +18,7 @@ from eshkol.types.inequalities import Constraint, Linear, entails, excludes
 from eshkol.types.kinds import ANY, TENSOR, VECTOR, ProofOf, Type, shown
 from eshkol.types.propositions import Proposition, read_proposition
 from eshkol.types.proving import Proving, is_proof_form, with_sums
-from eshkol.types.sizes import Size, normal, put
+from eshkol.types.sizes import Polynomial, Size, normal, put
 
 MOST_SAID = 3  # facts that an error names
 
@@ -76,10 +76,10 @@ def _size(total: Linear) -> Size | None:
     """A sum as types have it; None where it is one of variables."""
     if any("@" in name for name, _ in total.factors):
         return None
-    polynomial = {(name,): by for name, by in total.factors}
+    polynomial: Polynomial = {(name,): by for name, by in total.factors}
     if total.constant:
-        polynomial[()] = total.constant  # type: ignore[index]
-    return normal(polynomial)  # type: ignore[arg-type]
+        polynomial[()] = total.constant
+    return normal(polynomial)
 
 
 def _rewritten(size: Size, left: Linear, to: Size) -> Size:
